@@ -37,6 +37,7 @@ TESTS: Mapping[str, tuple[str, ...]] = {
     "engine/opa/build.py": ("tests/packaging/test_build.py",),
     "engine/opa/command.py": ("tests/policy_bundle/test_command.py",),
     "engine/opa/packed.py": ("tests/policy_bundle/test_packed.py",),
+    "engine/opa/sharing.py": ("tests/opa/test_sharing.py", "tests/path/test_drive.py"),
     "engine/record": ("tests/record",),
     "engine/state/database.py": ("tests/state/test_database.py", "tests/state/test_upgrade.py"),
     "engine/secrets": ("tests/secrets",),
@@ -182,9 +183,10 @@ class Baseline:
         """
         lines = self.lines.get(mutant.file, {})
         known = self.seconds.keys()
-        found = known & {test for line in range(mutant.first, mutant.last + 1) for test in lines.get(str(line), ())}
-        if not found and mutant.inner:
-            found = known & {test for tests in lines.values() for test in tests}
+        found = set[str]()
+        if mutant.inner:
+            found = known & {test for line in range(mutant.first, mutant.last + 1) for test in lines.get(str(line), ())}
+            found = found or known & {test for tests in lines.values() for test in tests}
         found = found or set(known)
         reach = Counter[str]()
         costs: dict[str, float] = defaultdict(float)

@@ -202,7 +202,7 @@ def test_a_difference_ends_sharing(settings: Settings) -> None:
             answer = engine.decide("license", request(number, "GPL-3.0-only"))
             wrong += answer.decision.outcome is Outcome.ALLOW
         assert wrong == CHECKED - 1
-        assert answer.decision.outcome is not Outcome.ALLOW  # asked again, with all of its own
+        assert [one.code for one in answer.decision.findings] == ["license_incompatible"]  # asked again, whole
         assert not of(engine).finds("license")
         assert [fields["point"] for name, fields in EVENTS if name == "sharing_ended"] == ["license"]
         for one in engine.decide_many("license", [request(number, "GPL-3.0-only") for number in range(5)]):
