@@ -17,7 +17,7 @@ from engine.opa.server import Served
 from engine.opa.sharing import plan, projection
 from engine.policy_bundle.archives import archive
 
-DATA = b'{"table": {"x": 1}, "rows": {}, "limits": {"most": 3, "one": 1.0}, "list": [1, 2]}'
+DATA = b'{"table": {"x": 1}, "rows": {}, "limits": {"most": 3, "one": 1.0}, "list": [1, 2], "on": true, "zero": 0}'
 SHA = "regex.match(`^[0-9a-f]{64}$`, input.a.sha); input.a.sha == input.b.sha"
 ITEM_SHA = "regex.match(`^[0-9a-f]{64}$`, one.sha)"
 ITEM = "regex.match(`^[0-9a-f]{64}$`, input.a.x.sha); input.a.x.sha == input.b.sha"
@@ -42,6 +42,8 @@ RULES = {
     "ordered_sum": "input.a < input.b; input.a + 1 < input.c",
     "ordered_value": "input.a < input.b; input.a < data.policy.limits.most",
     "ordered_alias": "some x in [input.a, data.policy.limits.most]; x < input.b",
+    "ordered_constant": "some x in [data.policy.limits.most, input.a]; x < input.b",
+    "ordered_by_either": "input.a < input.b; input.a > most",
     "numbers": "data.policy.limits.one == 1; input.a == 1",
     "counted": "count(input.a) == 2",
     "counted_keys": "count(input.a) == 2",
@@ -52,7 +54,10 @@ RULES = {
     "empty_rows": "not rows; input.a == 1",
     "whole": "f(input)",
     "either": "is_object(either)",
+    "list_or_text": "json.marshal(listed)",
     "one_value": "is_object({one.key: one.value | some one in input.a})",
+    "switched_on": "data.policy.on; input.a == 1",
+    "zero": "data.policy.zero; input.a == 1",
     "undefined": "not f(data.policy.table.y); input.a == 1",
     "of_opa": "is_object(data.system.bundles); input.a == 1",
     "marshalled": "json.marshal(input)",
@@ -69,11 +74,15 @@ RULES = {
     "negated": "not input.a.b == 1",
     "item_of_built": "some one in [input.a, input.b]; json.marshal(one)",
     "field_of_built": 'built := {"x": input.a, "y": input.b}; json.marshal(built.x)',
+    "field_of_name_read": 'built := {"x": input.a, "y": input.b}; json.marshal(built[input.c])',
+    "item_of_object": 'some one in {"x": input.a, "y": input.b}; json.marshal(one)',
     "field_by_name_read": "built := {input.b: input.a}; json.marshal(built.x)",
     "built_marshalled": 'json.marshal({"x": input.a})',
+    "list_marshalled": "json.marshal([input.a])",
     "built_key": "json.marshal({input.a: 1})",
     "scanned_value": "some one in data.policy.limits; one == input.a",
     "looked_up": "data.policy.table[input.b] == input.a",
+    "looked_up_in_list": "data.policy.list[0] == 1; input.a == 1",
     "looked_up_by_float": "data.policy.list[data.policy.limits.one] == input.a",
     "table": "input.a == data.policy.table",
     "counted_input": "count(input) == 2",
@@ -96,6 +105,14 @@ rows if {
 either := input.a if input.c == 1
 
 either := input.b if input.d == 1
+
+most := 7 if input.c == 1
+
+most := 20 if input.d == 1
+
+listed := "none" if input.d == 1
+
+listed := [input.a] if input.c == 1
 
 f(x) if x.a == 1
 
@@ -164,6 +181,8 @@ APART: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "ordered_sum": ({"a": 8, "b": 9, "c": 9}, {"a": 7, "b": 8, "c": 9}),
     "ordered_value": ({"a": 1, "b": 9}, {"a": 4, "b": 9}),
     "ordered_alias": ({"a": 1, "b": 2}, {"a": 1, "b": 9}),
+    "ordered_constant": ({"a": 1, "b": 2}, {"a": 1, "b": 9}),
+    "ordered_by_either": ({"a": 8, "b": 9, "d": 1}, {"a": 21, "b": 22, "d": 1}),
     "numbers": ({"a": 1}, {"a": 2}),
     "counted": ({"a": [1, 2]}, {"a": [1]}),
     "counted_keys": ({"a": {"x": 1}}, {"a": {"x": 1, "y": 1}}),
@@ -173,10 +192,12 @@ APART: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "chosen": ({"a": {"x": 1, "y": 2}, "b": "x"}, {"a": {"x": 1, "y": 2}, "b": "y"}),
     "whole": ({"a": 2, "c": {"d": 2}}, {"a": 2, "c": {"d": 3}}),
     "either": ({"a": {"x": 1}, "b": {"x": 1}, "c": 1, "d": 1}, {"a": {"x": 1}, "b": {"x": 2}, "c": 1, "d": 1}),
+    "list_or_text": ({"a": {"b": 1}, "c": 1}, {"a": {"b": 2}, "c": 1}),
     "one_value": (
         {"a": [{"key": "x", "value": {"b": 1}}, {"key": "x", "value": {"b": 1}}]},
         {"a": [{"key": "x", "value": {"b": 1}}, {"key": "x", "value": {"b": 2}}]},
     ),
+    "zero": ({"a": 1}, {"a": 2}),
     "undefined": ({"a": 1}, {"a": 2}),
     "of_opa": ({"a": 1}, {"a": 2}),
     "marshalled": ({"e": {"f": 1}}, {"e": {"f": 2}}),
@@ -192,11 +213,16 @@ APART: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "negated": ({"a": {"b": 1}}, {"a": {"b": 2}}),
     "item_of_built": ({"a": {"c": 1}, "b": 2}, {"a": {"c": 2}, "b": 2}),
     "field_of_built": ({"a": {"c": 1}, "b": 1}, {"a": {"c": 2}, "b": 1}),
+    "field_of_name_read": ({"a": {"d": 1}, "b": 1, "c": "x"}, {"a": {"d": 2}, "b": 1, "c": "x"}),
+    "item_of_object": ({"a": {"c": 1}, "b": 2}, {"a": {"c": 2}, "b": 2}),
+    "switched_on": ({"a": 1}, {"a": 2}),
     "field_by_name_read": ({"a": {"c": 1}, "b": "x"}, {"a": {"c": 2}, "b": "x"}),
     "built_marshalled": ({"a": {"c": 1}}, {"a": {"c": 2}}),
+    "list_marshalled": ({"a": {"c": 1}}, {"a": {"c": 2}}),
     "built_key": ({"a": {"c": 1}}, {"a": {"c": 2}}),
     "scanned_value": ({"a": 3}, {"a": 4}),
     "looked_up": ({"a": 1, "b": "x"}, {"a": 2, "b": "x"}),
+    "looked_up_in_list": ({"a": 1}, {"a": 2}),
     "looked_up_by_float": ({"a": 1}, {"a": 2}),
     "table": ({"a": {"x": 1}}, {"a": {"x": 2}}),
     "counted_input": ({"a": 1}, {"a": 1, "b": 1}),
@@ -298,13 +324,22 @@ def test_a_merged_object_is_read_as_its_parts_are() -> None:
 
 @pytest.mark.parametrize(
     "assigned",
-    [{"source": local(LIST), "target": OTHER}, {"source": local(INPUT), "target": LIST}],
-    ids=["copied", "replaced"],
+    [
+        [("AssignVarStmt", {"source": local(LIST), "target": OTHER})],
+        [("AssignVarStmt", {"source": local(INPUT), "target": LIST})],
+        [
+            ("AssignVarStmt", {"source": local(LIST), "target": OTHER}),
+            ("BlockStmt", {"blocks": [{"stmts": [{"type": "MakeArrayStmt", "stmt": {"target": LIST}}]}]}),
+        ],
+    ],
+    ids=["copied", "replaced", "copied and perhaps replaced"],
 )
-def test_a_container_that_may_have_another_name_ends_the_search_once_it_changes(assigned: dict[str, Any]) -> None:
+def test_a_container_that_may_have_another_name_ends_the_search_once_it_changes(
+    assigned: list[tuple[str, dict[str, Any]]],
+) -> None:
     followed(("MakeArrayStmt", {"target": LIST}), APPEND)
     with pytest.raises(UnknownError):
-        followed(("MakeArrayStmt", {"target": LIST}), ("AssignVarStmt", assigned), APPEND)
+        followed(("MakeArrayStmt", {"target": LIST}), *assigned, APPEND)
 
 
 def test_a_loop_that_goes_on_ends_the_search(found: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
