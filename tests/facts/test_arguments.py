@@ -263,6 +263,22 @@ def test_a_command_touches_the_paths_that_its_words_name() -> None:
     assert walked({"command": "ls; rm a"}).commands[0].touches == ()
 
 
+def test_a_text_touches_the_paths_that_it_may_name() -> None:
+    assert list(walked({"data": "id_rsa"}).touches) == ["/work/id_rsa"]
+    assert [walked({"data": text}, cwd=None).unplaced for text in ("keys/a", "/keys/a")] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "cwd", "links"),
+    [("ls", "/work", "none"), ("ls", "/odd", "unknown"), ("ls", None, "none"), ("ls a", None, "unknown")],
+)
+def test_links_of_a_command_are_known_where_its_folder_and_words_are(text: str, cwd: str | None, links: str) -> None:
+    def lead(path: str) -> Lead:
+        return Lead("unknown" if path == "/odd" else "none")
+
+    assert walk({"command": text}, TYPES, cwd, FORMS, lead, ROWS).commands[0].links == links
+
+
 def test_parts_of_a_secret_are_not_paths() -> None:
     for command in (["db", "--password=hunter2-xyz", "keys/a"], ["db", f"x={TOKEN}", "keys/a"]):
         found = walked({"command": command})
@@ -337,6 +353,7 @@ def test_a_path_reports_links_and_its_position_below_the_folder() -> None:
         ({"argv": 5}, [("text", None)]),
         ({"argv": []}, [("argv", None)]),
         ({"command": ["git", 5]}, [("argv", None)]),
+        ({"data": ["rm", "-rf", "/etc"]}, [("argv", ("rm", "-rf", "/etc"))]),
         ({"command": []}, [("argv", None)]),
         ({"command": 5}, [("text", None)]),
         ({"command": None}, [("text", None)]),
@@ -360,6 +377,7 @@ def test_commands_are_arrays_or_text(arguments: dict[str, Any], commands: list[A
         ({"data": {"password": "x"}}, "arguments/data/password"),
         ({"data": {"db_password": 5}}, "arguments/data/db_password"),
         ({"data": {"api_key": ["x"]}}, "arguments/data/api_key/0"),
+        ({"data": ["--token", "swordfish"]}, "arguments/data"),
         ({"text": {"password": "x"}}, "arguments/text/password"),
         ({"data": json.dumps({"password": "x"})}, "arguments/data/password"),
         ({"data": {TOKEN: 1}}, "arguments/data/#0"),
