@@ -162,8 +162,15 @@ def test_an_invisible_character_is_hidden_where_its_script_does_not_need_it(
         assert [*hidden_in(text.replace("?", letter))] == [text.index("?")], ascii(text)
 
 
-@pytest.mark.parametrize("text", ['{{"k": "{}", "k": "x"}}', '{{"n": NaN, "k": "{}"}}'])
-def test_a_secret_in_JSON_that_readers_disagree_on_is_taken_out(  # noqa: N802
+@pytest.mark.parametrize(
+    "text",
+    [
+        *('{{"k": "{}", "k": "x"}}', '{{"n": NaN, "k": "{}"}}'),  # readers disagree on these
+        *('{{"type": "image", "note": "{}"}}', '{{"type": "file", "data": "{}"}}'),
+        *('{{"type": "image", "data": "{}"}}', '{{"type": "audio", "data": ["{}"]}}', '{{"type": "{}", "data": ""}}'),
+    ],
+)
+def test_a_secret_anywhere_in_JSON_is_taken_out(  # noqa: N802
     text: str, forms: SecretForms, markers: Markers
 ) -> None:
     secret = SHAPES["github token"]
@@ -171,6 +178,34 @@ def test_a_secret_in_JSON_that_readers_disagree_on_is_taken_out(  # noqa: N802
     shown, taken = content.without(secrets=True, hidden=True, links=())
     assert secret not in shown
     assert taken == {"secrets": 1}
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "secrets"), [("image", "data", 0), ("audio", "data", 0), ("file", "data", 1), ("image", "note", 1)]
+)
+def test_a_file_in_base64_is_not_searched_for_secrets(
+    kind: str, key: str, secrets: int, forms: SecretForms, markers: Markers
+) -> None:
+    content = ResultContent(json.dumps({"type": kind, key: f"{RANDOM}=="}), "json", forms, markers)
+    assert content.secrets == secrets
+
+
+def test_a_text_under_the_name_of_a_secret_is_one(forms: SecretForms, markers: Markers) -> None:
+    content = ResultContent('{"password": "quokka", "hint": "quokkas"}', "json", forms, markers)
+    assert content.without(secrets=True, hidden=True, links=())[0] == '{"password": "[redacted]", "hint": "quokkas"}'
+
+
+@pytest.mark.parametrize("gone", ["secrets", "hidden_characters", "links", None])
+def test_only_what_is_named_is_taken_out(gone: str | None, forms: SecretForms, markers: Markers) -> None:
+    parts = {"secrets": SHAPES["github token"], "hidden_characters": "\u202e", "links": "https://two.example/?q=2"}
+    text = f"a{parts['hidden_characters']}b ![x](https://one.example/?q=1) ![y]({parts['links']}) {parts['secrets']}"
+    content = ResultContent(text, "text", forms, markers)
+    shown, counts = content.without(
+        secrets=gone == "secrets", hidden=gone == "hidden_characters", links=["1"] if gone == "links" else []
+    )
+    assert counts == ({gone: 1} if gone else {})
+    assert [part in shown for part in parts.values()] == [name != gone for name in parts]
+    assert "https://one.example/?q=1" in shown
 
 
 @pytest.mark.parametrize(

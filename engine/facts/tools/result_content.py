@@ -6,6 +6,7 @@ Text is searched as it is; of JSON, every string and every key. What is shown is
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,7 +25,9 @@ DEPTH = 200
 """Levels of JSON that are looked at; deeper JSON, and JSON that readers disagree on, is looked at as text."""
 
 _ENCODED = ("audio", "image")
-"""Blocks of MCP whose `data` is a file in base64: random by nature, and no text."""
+"""Blocks of MCP whose `data` is a file in base64: random by nature, and no text. Other text in it is searched."""
+
+_BASE64 = re.compile(r"[A-Za-z0-9+/\r\n]*={0,2}[\r\n]*")
 
 
 @dataclass(slots=True)
@@ -139,10 +142,11 @@ def _strings(value: Any, name: str) -> Iterator[tuple[str, str]]:
     if isinstance(value, str):
         yield value, name
     elif isinstance(value, dict):
-        encoded = value.get("type") in _ENCODED
+        media = value.get("type") in _ENCODED
         for key, one in value.items():
             yield key, ""
-            yield from _strings(one, _ENCODED_DATA if encoded and key == "data" else key)
+            encoded = media and key == "data" and isinstance(one, str) and _BASE64.fullmatch(one)
+            yield from _strings(one, _ENCODED_DATA if encoded else key)
     elif isinstance(value, list):
         for one in value:
             yield from _strings(one, name)
