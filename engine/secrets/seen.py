@@ -28,15 +28,9 @@ class VisibleText:
             self._before = [match.start() - number for number, match in enumerate(INVISIBLE.finditer(original))]
             self.text = INVISIBLE.sub("", original)
 
-    def span(self, start: int, end: int) -> tuple[int, int]:
-        """A span of the seen text in the original, with what is hidden inside of it."""
-        if not self._before or start >= end:
-            return start, end
-        return self._place(start), self._place(end - 1) + 1
-
     def spans(self, found: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-        """The same for several spans."""
-        return (self.span(*one) for one in found)
+        """Spans of the seen text in the original, with what is hidden inside of them."""
+        return ((self._place(start), self._place(end - 1) + 1) for start, end in found)
 
     def _place(self, at: int) -> int:
         return at + bisect_right(self._before, at)
@@ -99,11 +93,10 @@ def readings(text: str) -> Iterator[tuple[str, _Placed]]:
     A hidden character or an escape may divide a secret from the word before it, or the secret itself.
     """
     yield from _visible(text)
-    if "\\" in text:
-        meant = UnescapedText(text)
-        if meant.text != text:
-            for reading, placed in _visible(meant.text):
-                yield reading, partial(_spans_of, meant, placed)
+    meant = UnescapedText(text)
+    if meant.text != text:
+        for reading, placed in _visible(meant.text):
+            yield reading, partial(_spans_of, meant, placed)
 
 
 def _spans_of(meant: UnescapedText, placed: _Placed, found: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:

@@ -265,6 +265,7 @@ def test_a_command_touches_the_paths_that_its_words_name() -> None:
 
 def test_a_text_touches_the_paths_that_it_may_name() -> None:
     assert list(walked({"data": "id_rsa"}).touches) == ["/work/id_rsa"]
+    assert "/work/my keys/a" in walked({"data": "my keys/a"}).touches
     assert [walked({"data": text}, cwd=None).unplaced for text in ("keys/a", "/keys/a")] == [True, False]
 
 
