@@ -713,3 +713,8 @@ def test_a_long_text_is_searched_for_secrets_once(monkeypatch: pytest.MonkeyPatc
     text = "a long text " * 1_000
     walk({"text": text}, {}, "/work", FORMS, lambda _: Lead("none"), ROWS)
     assert searched.count(text) == 1
+
+
+def test_a_word_before_the_option_with_the_script_is_a_file() -> None:
+    texts = {text: walked({"command": text}).command_parts for text in ("sed s/a/b/ c", "sed s/a/b/ -e p c")}
+    assert [parts[0].text for parts in texts.values()] == ["s/a/b/", None]
