@@ -311,6 +311,7 @@ def pasted(
     `arguments` are their types by name; `curated` is the digest of an implementation, for its reviewer.
     """
     types = ", ".join(f"{scalar(name)}: {kind}" for name, kind in arguments.items())
+    prose = "  # state text in place of data for prose, in which only secrets are looked for"
     review = "" if curated is None else f"  # after a review of its file: [{json.dumps(curated)}]"
     return "\n".join(
         (
@@ -319,7 +320,7 @@ def pasted(
             "  side_effects: [network, destructive]  # state what it really does: none, read, write, network, execute",
             "  reversal: []",
             "  # state these where they hold: reads: [untrusted, private], sends: [outward]",
-            f"  arguments: {{{types}}}",
+            f"  arguments: {{{types}}}{prose if 'data' in arguments.values() else ''}",
             "  secrets: false",
             f"  paths_on: {'elsewhere' if curated is None else 'this_machine'}",
             f"  environments: [{'' if curated is None else 'workspace'}]",
