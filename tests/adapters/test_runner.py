@@ -445,6 +445,14 @@ def test_a_failed_run_returns_only_its_error(runner: LoopbackRunner, status: int
             'Traceback (most recent call last):\n  File "/app/x.py", line 1\nValueError: no model',
             "ValueError: no model",
         ),
+        (
+            'agent failed: Traceback (most recent call last):\n  File "/app/x.py", line 1\nValueError: no model',
+            "ValueError: no model",
+        ),
+        (
+            'failed: Traceback (most recent call last): File "/app/x.py", line 1, in <module> ValueError: no model',
+            "failed: ValueError: no model",
+        ),
         ("ENOENT: no such file, open '/home/me/.keys/id'", "ENOENT: no such file, open '[path]'"),
         ("cannot read C:\\Users\\me\\key.txt today", "cannot read [path] today"),
         ("cannot read ../keys/id, ~/keys or file:///etc/x", "cannot read [path], [path] or [path]"),
@@ -483,7 +491,7 @@ def test_secrets_are_found_wherever_a_run_carries_them() -> None:
     assert clean("two-long Bearer three", ("two-long", "Bearer three")) == "[secret] [secret]"
 
 
-@pytest.mark.parametrize("unit", [" ", " at ", " at a ", " at <", "\t at async ", "a:1", "/", "~/"])
+@pytest.mark.parametrize("unit", [" ", " at ", " at a ", " at <", "\t at async ", "a:1", "/", "~/", 'File "'])
 def test_hostile_errors_are_sanitized_in_bounded_time(unit: str) -> None:
     started = time.process_time()
     clean("x" + unit * (60_000 // len(unit)), tuple(f"secret-{number}" for number in range(1_000)))

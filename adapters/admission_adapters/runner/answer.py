@@ -30,6 +30,8 @@ _NO_REASON = "the runner gave no reason"
 _LONG_REASON = "the runner's reason is too long to be passed on"
 _PATH = re.compile(r"(?:file://|\b[A-Za-z]:\\|(?<![\w:/.])(?:~|\.{1,2})?/(?=[\w.@~+-]))[^\s'\"`()<>,;]*")
 _FRAMES = re.compile(r"(?<!\s)\s+at (?:async |new )?(?:[\w.$<>\[\] ]+ )?(?!\d[\dT-]*:)[(/\w<][^\s]*:\d+.*$")
+_TRACEBACK = "Traceback (most recent call last)"
+_PYTHON_FRAMES = re.compile(rf'{re.escape(_TRACEBACK)}:?\s*|\bFile "[^"]{{0,300}}", line \d+(?:, in [\w.<>]+)?\s*')
 _SECRET = "[secret]"  # noqa: S105  (what stands in place of one)
 
 
@@ -82,8 +84,8 @@ def clean(error: str, secrets: tuple[str, ...]) -> str:
     for secret in secrets:
         error = error.replace(secret, _SECRET)
     lines = [line for line in error.splitlines() if line.strip()] or [_NO_REASON]
-    line = lines[-1] if lines[0].startswith("Traceback") else lines[0]
-    line = _PATH.sub("[path]", _FRAMES.sub("", line[:_LONGEST_LINE]))
+    line = lines[-1] if _TRACEBACK in lines[0] else lines[0]
+    line = _PATH.sub("[path]", _FRAMES.sub("", _PYTHON_FRAMES.sub("", line[:_LONGEST_LINE])))
     line = "".join(character if character.isprintable() else " " for character in line).strip()
     return line[:ERROR_CHARACTERS] or _NO_REASON
 
