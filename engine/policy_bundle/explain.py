@@ -72,7 +72,7 @@ FORMS = {
     "^[A-Za-z0-9][A-Za-z0-9 _.~/:=+-]{1,39}$": "how a secret begins, 2 to 40 characters, such as ghp_",
     "^[A-Za-z0-9][A-Za-z0-9._:/@-]*$": "the name of a model, such as vendor/model-1.5",
     "^[A-Za-z0-9_]+\\.[a-z0-9]+$": "the name of a file, such as main.py",
-    "^(\\.|[A-Za-z0-9_][A-Za-z0-9_.-]*)$": "the name of one folder, such as scripts, or `.`",
+    "^(\\.|\\*|[A-Za-z0-9_][A-Za-z0-9_.-]*)$": "the name of one folder, such as scripts, or `.` or `*`",
     "^[A-Za-z][A-Za-z0-9_.:]*$": "a code such as license_unknown",
     "^[A-Za-z][A-Za-z0-9_]{0,63}$": "letters, digits and `_`, first a letter, at most 64 characters",
     "^[A-Za-z][A-Za-z_/]{0,63}$": "a method of MCP, such as tools/call",

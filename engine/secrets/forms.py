@@ -84,7 +84,10 @@ def _parts(pattern: str) -> list[_Part]:
 
 def _set(text: str) -> frozenset[str]:
     found: set[str] = set()
-    for first, last, single in _RANGE.findall(text):
+    for match in _RANGE.finditer(text):
+        first, last, single = match.groups()
+        if single == "-" and 0 < match.start() < len(text) - 1:  # Python reads a range from the character before it
+            raise ValueError("a class has `-` only in a range, or as its first or last character")
         if single:
             found.add(single)
             continue

@@ -346,6 +346,8 @@ def test_ids_and_words_are_kept_without_a_loaded_policy() -> None:
         ("[a-z]{0}", "count"),
         ("[a-z]{257}", "count"),
         ("[a-Z]{3}", "not a range"),
+        ("[_-0]{3}", "first or last"),
+        ("[+-~]{3}", "first or last"),
         ("[a-z]{2,}x", "without an upper bound"),
         ("[a-z]{2,8}[a-f]{2}", "share no character"),
         ("[a-z]{200}[0-9]{100}x", "256 characters"),
