@@ -275,12 +275,12 @@ class Sources:
     def _look(self) -> None:
         """Refuse folders that cannot be what they are given for."""
         for folder, inside, hint in (
-            (self.policy, "*.yaml", "--policy"),
-            (self.rego, "admission", "--rego"),
-            (self.recipe, "recipe.yaml", "--recipe"),
+            (self.policy, ("recipe.yaml", "levels.yaml"), "--policy"),
+            (self.rego, ("admission",), "--rego"),
+            (self.recipe, ("recipe.yaml",), "--recipe"),
         ):
-            if folder is not None and not any(folder.glob(inside)):
-                raise typer.BadParameter(f"`{printable(str(folder))}` has no {inside}", param_hint=hint)
+            if folder is not None and not any((folder / one).exists() for one in inside):
+                raise typer.BadParameter(f"`{printable(str(folder))}` has no {' or '.join(inside)}", param_hint=hint)
 
     @contextmanager
     def engine(
@@ -403,6 +403,13 @@ def sourced(*names: str) -> Callable[[Command], Command]:
 def state_folder(state: StateAt | None) -> Path:
     """The state folder of a command that needs nothing else of the engine."""
     return Sources(state=state).settings().state
+
+
+def demand_outside(bundle: Path, into: Path) -> None:
+    """Refuse to write into the source bundle itself: no record names what is written, so it would be denied next."""
+    if Path(os.path.realpath(into)).is_relative_to(os.path.realpath(bundle)):
+        message = f"`{printable(str(into))}` is inside the source bundle; name a folder outside of it"
+        raise typer.BadParameter(message, param_hint="--into")
 
 
 def user() -> str:

@@ -47,6 +47,16 @@ WRONG = {
     "file-for-a-folder": ("policy lint --rego README.md", "'README.md' is a file"),
     "folder-for-a-file": ("policy sign docs --key docs", "'docs' is a directory"),
     "no-recipe": ("policy lint --recipe bundles", "`bundles` has no recipe.yaml"),
+    "no-policy": ("policy lint --policy docs", "`docs` has no recipe.yaml or levels.yaml"),
+    "no-policy-but-yaml": (
+        "check fixtures --policy fixtures/source_bundles/offline_fixture",
+        "`fixtures/source_bundles/offline_fixture` has no recipe.yaml or levels.yaml",
+    ),
+    "admitted-into-itself": (
+        "source admit fixtures --into fixtures/made",
+        "`fixtures/made` is inside the source bundle",
+    ),
+    "built-into-itself": ("build fixtures --into fixtures", "`fixtures` is inside the source bundle"),
     "no-rules": ("policy lint --rego docs", "`docs` has no admission"),
     "empty-state": ("approvals list --state ''", "the name is empty"),
     "empty-policy": ("policy lint --policy ''", "the name is empty"),
