@@ -8,6 +8,7 @@ import ssl
 from collections.abc import Callable
 from pathlib import Path
 
+from engine.documents.files import printable
 from engine.errors import GatherError, reason_of
 
 _BACKLOG = 1024
@@ -37,15 +38,17 @@ def tls(certificate: Path, key: Path, client_authority: Path | None) -> ssl.SSLC
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
+    files = f"`{printable(str(certificate))}` and `{printable(str(key))}`"
     try:
         context.load_cert_chain(certificate, key)
         if client_authority is not None:
+            files = f"`{printable(str(client_authority))}`"
             context.verify_mode = ssl.CERT_REQUIRED
             context.load_verify_locations(client_authority)
     except (OSError, ssl.SSLError) as error:
-        reason = error.reason or "a file has no such content" if isinstance(error, ssl.SSLError) else reason_of(error)
+        reason = error.reason or "the content is not valid" if isinstance(error, ssl.SSLError) else reason_of(error)
         raise GatherError(
-            f"TLS cannot be set up: {reason.replace('_', ' ').lower()}",
+            f"TLS cannot be set up with {files}: {reason.replace('_', ' ').lower()}",
             remedy="use PEM files for the certificate, its key and the certificate authority",
         ) from error
     return context
@@ -69,4 +72,4 @@ async def serve(
 
 
 def _unbound(host: str, port: int, reason: str) -> GatherError:
-    return GatherError(f"cannot listen on `{host}` port {port}: {reason}", remedy="choose another `--host` or `--port`")
+    return GatherError(f"cannot listen on `{host}` port {port}: {reason}", remedy="choose another address or port")

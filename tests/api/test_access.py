@@ -373,9 +373,10 @@ def test_sighup_serves_a_renewed_certificate_and_keeps_the_old_one_for_a_broken_
 
 def test_invalid_certificate_files_are_refused_at_startup(tmp_path: Path, cache: Path) -> None:
     (tmp_path / "none.pem").write_text("nothing")
-    code, error = refused(tmp_path, cache, "--tls-cert", tmp_path / "none.pem", "--tls-key", tmp_path / "none.pem")
+    none = tmp_path / "none.pem"
+    code, error = refused(tmp_path, cache, "--tls-cert", none, "--tls-key", none)
     assert code == 2
-    assert "TLS cannot be set up: a file has no such content\n" in error
+    assert f"TLS cannot be set up with `{none}` and `{none}`: the content is not valid\n" in error
     assert "Traceback" not in error
 
 
