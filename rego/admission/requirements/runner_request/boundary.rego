@@ -25,7 +25,7 @@ enforcement_admitted if input.sandbox_permission.enforcement in data.policy.runn
 #   code: LOCAL_NETWORK_UNSUPPORTED_MESSAGE
 #   fixed: true
 #   after: [backend_not_admitted]
-#   remedy: Use a remote backend that was shown to control its network, or leave out the network
+#   remedy: Use a remote backend that was shown to control its network, or declare the network unrestricted
 #   reads: ["runners.backends.{agent.sandbox}", runners.default_backend]
 # labels:
 #   row: D07, D10
@@ -44,7 +44,7 @@ network_open_on_runner if {
 #   fixed: true
 #   after: [LOCAL_NETWORK_UNSUPPORTED_MESSAGE]
 #   proof: only evidence for the backend of this run and for this boundary counts
-#   remedy: Use a backend that was shown to control its network, or leave out the network
+#   remedy: Use a backend that was shown to control its network, or declare the network unrestricted
 #   reads: [runners.boundaries.network]
 # labels:
 #   row: D08, D10, H22
