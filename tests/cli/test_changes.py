@@ -90,7 +90,7 @@ def test_a_source_bundle_with_a_changed_file_is_chosen(
 def test_a_removed_file_and_a_changed_policy_count_too(repository: Path, changed: Changed) -> None:
     (repository / "data" / "hash_mismatch" / "content" / "contacts.json").unlink()
     assert changed() == ["hash_mismatch"]
-    edit(repository, "../policy/sources.yaml", "purposes: [train]\n")
+    edit(repository, "../policy/levels.yaml", "levels: {}\n")
     assert changed(policy=repository / "policy") == sorted([*NAMES, "packed.zip"])
 
 
