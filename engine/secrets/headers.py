@@ -58,11 +58,7 @@ def _bearers(lines: Lines) -> Iterator[Span]:
     for match in _BEARERS(lines):
         token = match[1].rstrip(".=-")
         digits = any(character.isdigit() for character in token)
-        if (
-            (digits or len(token) >= _OPAQUE)
-            and not PLACEHOLDER.fullmatch(token)
-            and not (not digits and stands_in(token))
-        ):
+        if PLACEHOLDER.fullmatch(token) is None and (digits or (len(token) >= _OPAQUE and not stands_in(token))):
             yield match.span()
 
 

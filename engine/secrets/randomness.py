@@ -46,7 +46,6 @@ _PUBLIC = re.compile(
     rf"(?:(?:(?:\\n|\n)(?!{_FILE})[A-Za-z0-9+/]{{76}})*+(?:\\n|\n)[A-Za-z0-9+/=]{{0,76}}(?:\\n|\n)?(?=\"))?)"
     r"|(?<![A-Za-z0-9+/])MD[A-Z][A-Za-z0-9]O[a-z][A-Za-z0-9]{26,60}={0,2}(?![A-Za-z0-9+/=])"  # nodes of GitHub
     r"|(?<=[?&]list=)PL[A-Za-z0-9_-]{32}(?![A-Za-z0-9_-])"  # lists of videos
-    r"|(?<=/shared_invite/)zt-[0-9a-z]{8,12}-[A-Za-z0-9_~-]{22,25}(?![A-Za-z0-9_-])"  # invitations that are published
     r"|abcdefghijklmnopqrstuvwxyz|ABCDEFGHIJKLMNOPQRSTUVWXYZ|0123456789"
 )
 _PATH_OR_URL = re.compile(
@@ -95,14 +94,16 @@ def _random(text: str) -> Iterator[Span]:
 
 def _random_secrets(text: str) -> Iterator[Span]:
     """Random text, except digests of commits and packages, public keys, and encoded file content."""
-    plain = _PATH_OR_URL.sub(lambda way: blanked(_BETWEEN_WORDS, way[0]), blanked(_PUBLIC, _ENCODED.sub(_undone, text)))
+    plain = _PATH_OR_URL.sub(
+        lambda way: blanked(_BETWEEN_WORDS, way[0]), blanked(_PUBLIC, _ENCODED.sub(_without_object, text))
+    )
     for match in _RUN.finditer(plain):
         run = match[0]
         if not _is_number(run) and _DRAWING.fullmatch(run) is None and looks_random(run):
             yield match.span()
 
 
-def _undone(match: re.Match[str]) -> str:
+def _without_object(match: re.Match[str]) -> str:
     """Blanks for a JSON object in base64 without a secret, such as the settings in a link that installs something."""
     text = match[0].rstrip("=").replace("+", "-").replace("/", "_")
     try:

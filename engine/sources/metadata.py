@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.documents.files import Document, load, printable, read_bytes
+from engine.documents.files import Document, load, printable, read_bytes, unreadable
 from engine.errors import GatherError, Location
 from engine.settings import ReadLimits
 
@@ -60,7 +60,7 @@ def found(folder: Path, limits: ReadLimits) -> Metadata | None:
     for file in (CROISSANT, DATA_PACKAGE):
         if (folder / file).is_file():
             return _READERS[file](folder / file, limits)
-    named_otherwise = [path for path in folder.glob("[!.]*.json") if path.is_file() and _is_croissant(path)]
+    named_otherwise = [path for path in folder.glob("[!.]*.json") if _is_croissant(path)]
     if len(named_otherwise) == 1:
         return _croissant(named_otherwise[0], limits)
     if (folder / CARD).is_file() and _front_matter(folder / CARD, limits) is not None:
@@ -76,8 +76,14 @@ def read(path: Path, limits: ReadLimits) -> Metadata:
 
 
 def _is_croissant(path: Path) -> bool:
-    with path.open("rb") as file:
-        return _CROISSANT.search(file.read(_HEAD)) is not None
+    """Whether a file states that it is Croissant. No link is followed. Raises GatherError if it cannot be read."""
+    if path.is_symlink() or not path.is_file():
+        return False
+    try:
+        with path.open("rb") as file:
+            return _CROISSANT.search(file.read(_HEAD)) is not None
+    except OSError as error:
+        raise unreadable(printable(str(path)), error) from error
 
 
 def _front_matter(path: Path, limits: ReadLimits) -> bytes | None:

@@ -108,7 +108,7 @@ def _content(folder: Path, below: str, beside: Callable[[str], bool], remarks: l
 def _matched(paths: list[str], described: Metadata | None, remarks: list[str]) -> Iterator[tuple[str, Resource | None]]:
     """Each file with what the metadata states of it: by its path, else by its name if no other one can be meant.
 
-    None where another one can be meant: its license is then unknown too.
+    If the metadata may mean another file of that name, it is None, and the license of the file stays open.
     """
     by_path, by_name = defaultdict[str, list[Resource]](list), defaultdict[str, list[Resource]](list)
     for one in dict.fromkeys(described.resources if described else ()):

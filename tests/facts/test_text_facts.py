@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from hashlib import sha256
 
 import pytest
@@ -188,6 +189,15 @@ def test_a_file_in_base64_is_not_searched_for_secrets(
 ) -> None:
     content = ResultContent(json.dumps({"type": kind, key: f"{RANDOM}=="}), "json", forms, markers)
     assert content.secrets == secrets
+
+
+def test_line_breaks_in_the_data_of_an_image_take_no_longer_than_their_number(
+    forms: SecretForms, markers: Markers
+) -> None:
+    text = json.dumps({"type": "image", "data": "\n" * 100_000 + "!"})
+    started = time.process_time()
+    assert ResultContent(text, "json", forms, markers).secrets == 0
+    assert time.process_time() - started < 4  # about a tenth of a second; half a minute where each is tried again
 
 
 def test_a_text_under_the_name_of_a_secret_is_one(forms: SecretForms, markers: Markers) -> None:

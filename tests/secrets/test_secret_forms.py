@@ -113,7 +113,6 @@ HARMLESS = {
     "program for the web": "AGFzbQEAAAA" + base64.b64encode(BYTES).decode(),
     "node of GitHub": '"node_id": "' + base64.b64encode(b"017:PullRequestReview1234567890").decode() + '"',
     "play list": f"https://www.youtube.com/watch?v=t0Cq6tVNRBA&list=PL{text(32)}&index=5",
-    "invitation": f"https://join.slack.com/t/acme/shared_invite/zt-28jv3ci39-{text(22)}",
     "collection": "https://huggingface.co/collections/acme/parcels-release-65d5efbccdbb8c4202ec078b",
     "configuration in a link": "https://editor.example.com/install?name=a&config="
     + base64.b64encode(b'{"command": "npx", "args": ["-y", "@acme/tool"], "env": {"LEVEL": "ERROR"}}').decode(),
@@ -295,7 +294,7 @@ def test_few_standard_library_files_are_mistaken_for_secrets() -> None:
      "-----BEGIN RSA PRIVATE KEY-----\n...\nMIIEpAIBAAKCAQEA\n-----END RSA PRIVATE KEY-----",
      "iVBORw0KGgo" + PICTURE[:65] + "\n" + text(40), "iVBORw0KGgo" + PICTURE[:65] + "\\n" + text(40),
      '"iVBORw0KGgo' + PICTURE[:65] + f'", "{text(76)}"', "\n".join(wrap(PICTURE, 76)),
-     f"?list={text(34)}", f"MDe{text(36)}", f"MDE2Ol{text(70)}", f"?list=PL{text(40)}", f"https://a.example.com/shared_invite/{text(36)}",
+     f"?list={text(34)}", f"MDe{text(36)}", f"MDE2Ol{text(70)}", f"?list=PL{text(40)}", f"https://a.example.com/shared_invite/zt-28jv3ci39-{text(22)}",
      "?config=" + base64.b64encode(b'{"url": "https://a.example.com/", "api_key": "sw0rdfish"}').decode(),
      "?config=" + base64.b64encode(b'{"host": "a.example.com", "pw": "swordfish"}').decode(),
      "session=" + base64.b64encode(b'{"user": 12345, "groups": ["a", "b"]}').decode() + ".aXvTZQ.9x8y7z6w5v",

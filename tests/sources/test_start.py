@@ -127,6 +127,17 @@ def test_what_metadata_states_of_a_file_is_not_taken_for_another_of_its_name(
     assert [one.partition(":")[0] for one in done.remarks] == others
 
 
+def test_metadata_of_another_name_is_not_looked_for_behind_a_link(tmp_path: Path) -> None:
+    folder = files(tmp_path / "f", {"a.json": b"1"})
+    (tmp_path / "m").write_bytes(b'{"conformsTo": "http://mlcommons.org/croissant/1.1", "license": "MIT"}')
+    (folder / "m.json").symlink_to(tmp_path / "m")
+    (folder / "folder.json").mkdir()
+    assert found(folder, ReadLimits()) is None
+    (folder / "m.json").unlink()
+    (tmp_path / "m").rename(folder / "m.json")
+    assert there(found(folder, ReadLimits())).license == "MIT"
+
+
 def test_a_folder_may_have_as_many_files_as_a_source_bundle_has_records(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -311,7 +311,7 @@ def pasted(
     `arguments` are their types by name; `curated` is the digest of an implementation, for its reviewer.
     """
     types = ", ".join(f"{scalar(name)}: {kind}" for name, kind in arguments.items())
-    prose = "  # state text in place of data for prose, in which only secrets are looked for"
+    prose = "  # for prose, state text instead of data: only secrets are looked for in it"
     review = "" if curated is None else f"  # after a review of its file: [{json.dumps(curated)}]"
     return "\n".join(
         (

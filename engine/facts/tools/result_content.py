@@ -27,7 +27,7 @@ DEPTH = 200
 _ENCODED = ("audio", "image")
 """Blocks of MCP whose `data` is a file in base64: random by nature, and no text. Other text in it is searched."""
 
-_BASE64 = re.compile(r"[A-Za-z0-9+/\r\n]*={0,2}[\r\n]*")
+_BASE64 = re.compile(r"[A-Za-z0-9+/\r\n]*+={0,2}[\r\n]*+")
 
 
 @dataclass(slots=True)

@@ -45,7 +45,7 @@ prefix_ends if {
 
 # METADATA
 # title: The tool of a command prefix is known and takes commands
-# description: A prefix for another tool would never be used, or once a tool takes this name or commands.
+# description: A prefix for any other name would have no effect now, and might get one later.
 # custom:
 #   code: prefix_tool_unknown
 #   fixed: true
