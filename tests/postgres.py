@@ -92,6 +92,7 @@ class Server:
 
     def kill(self) -> None:
         """End it as a crash would, and wait until nothing of it is left."""
+        stop(self.pid)  # first, so that it starts no more of them
         everything = [self.pid, *self.backends()]
         for pid in everything:
             with suppress(ProcessLookupError):
@@ -178,7 +179,7 @@ def frozen(server: Server) -> Iterator[None]:
     try:
         yield
     finally:
-        for pid in (server.pid, *backends):
+        for pid in (*backends, server.pid):  # the server last: it clears away what has ended
             os.kill(pid, signal.SIGCONT)
 
 

@@ -59,6 +59,8 @@ class Proxy:
         self._target = target
         self._links: list[_Link] = []
         self._flows = True
+        self._guard = threading.Lock()
+        """So that a connection that is being accepted gets what holds for all from then on."""
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
         self.port: int = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -72,7 +74,8 @@ class Proxy:
                 except OSError:
                     client.close()
                     continue
-                self._links.append(_Link(client, server, flows=self._flows))
+                with self._guard:
+                    self._links.append(_Link(client, server, flows=self._flows))
 
     def _connected(self) -> socket.socket:
         if isinstance(self._target, tuple):
@@ -90,12 +93,13 @@ class Proxy:
 
         What is sent meanwhile arrives later.
         """
-        self._flows = False
-        for link in self._links:
-            if requests:
-                link.requests.clear()
-            if answers:
-                link.answers.clear()
+        with self._guard:
+            self._flows = False
+            for link in self._links:
+                if requests:
+                    link.requests.clear()
+                if answers:
+                    link.answers.clear()
 
     def let_new(self) -> None:
         """Forward for new connections alone: what was delayed comes after what is sent now."""
@@ -103,9 +107,10 @@ class Proxy:
 
     def heal(self) -> None:
         """Forward everything, also what was delayed."""
-        self._flows = True
-        for link in self._links:
-            link.let()
+        with self._guard:
+            self._flows = True
+            for link in self._links:
+                link.let()
 
     def delayed(self) -> bool:
         """Whether something that was sent has not arrived yet."""
@@ -113,8 +118,9 @@ class Proxy:
 
     def reset(self) -> None:
         """End every connection with a reset."""
-        while self._links:
-            self._links.pop().reset()
+        with self._guard:
+            while self._links:
+                self._links.pop().reset()
 
     def close(self) -> None:
         """End everything."""
