@@ -330,6 +330,8 @@ class _Reader:
             if key in mapping:
                 raise self._refuse(event, f"has the key `{printable(key, 80)}` twice", "keep one of them")
             mapping[key] = self._value(next(events), events, (*path, key), depth + 1)
+            if isinstance(mapping[key], dict | list):  # it begins below its key
+                self._lines[*path, key] = event.start_mark.line + 1
         return mapping
 
     def _scalar(self, event: Any) -> Any:

@@ -94,7 +94,7 @@ def test_values_and_lines() -> None:
     document = load(b"a: 1\nb: [x, 'no', no, true, null, 1.5]\nc:\n  d: 2026-11-02\n", "some.yaml", LIMITS)
     assert document.value == {"a": 1, "b": ["x", "no", "no", True, None, 1.5], "c": {"d": "2026-11-02"}}
     assert document.where(("c", "d")).line == 4
-    assert document.where(("c", "missing")).line == 4  # where the mapping begins
+    assert document.where(("c", "missing")).line == 3  # where the mapping is named
     assert document.where(("b", 2)).line == 2
 
 
