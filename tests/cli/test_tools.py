@@ -282,7 +282,7 @@ def test_the_suggested_rule_allows_the_call(tools: Tools, policy: Path, text: st
     file = policy / "tools.yaml"
     lines = file.read_text(encoding="utf-8").splitlines()
     for written, code in ((rule.replace(*less), 3), (rule, 0)):
-        changed = [*lines[: change["where"]["line"] - 1], f"      {written}", *lines[change["where"]["line"] - 1 :]]
+        changed = [*lines[: change["where"]["line"]], f"      {written}", *lines[change["where"]["line"] :]]
         file.write_text("\n".join(changed), encoding="utf-8")
         assert tools("explain", "shell", *AGENT, call=call).code == code
 

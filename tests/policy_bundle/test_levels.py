@@ -185,7 +185,7 @@ def test_values_that_name_points_and_quotas_that_are_not_there_are_refused_with_
     found = {one.message: (one.where.line, (one.remedy or "").partition("?")[0]) for one in caught.value.problems}
     assert found == {
         "there is no decision point `licens`": (lines["licens:"], "did you mean `license`"),
-        "there is no decision point `subagents`": (lines["subagents:"] + 1, "did you mean `subagent`"),
+        "there is no decision point `subagents`": (lines["subagents:"], "did you mean `subagent`"),
         "no requirement of `llm` reads the quota `hosts`": (lines["hosts:"], "did you mean `host`"),
         "there is no decision point `surce`": (None, "did you mean `source`"),
     }
