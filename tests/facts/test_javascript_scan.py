@@ -119,7 +119,7 @@ def test_constructs_computed_at_run_time_are_classified(code: str, computed: lis
     [
         ("let a = 1; a", "a", False, True),
         ("a", "a", True, False),
-        ("let process = 1", "process", True, True),
+        ("let process = 1", "process", False, True),
         ("function f(a) {}", "a", False, True),
         ("a => a", "a", False, True),
         ("(a, [b], {c: d, e = 1}, ...g) => 1", "e", False, True),
@@ -136,12 +136,45 @@ def test_constructs_computed_at_run_time_are_classified(code: str, computed: lis
         ("x = {a}", "a", True, False),
         ("\\u0065val", "eval", True, False),
         ("import.meta", "meta", True, False),
-        ("const input = 1", "input", True, True),
+        ("const input = 1", "input", False, True),
     ],
 )
 def test_names(code: str, name: str, builtin: bool, bound: bool) -> None:  # noqa: FBT001
     one = next(one for one in found(code).names if one.id == name)
     assert (one.builtin, one.bound) == (builtin, bound)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "const top = 1; use(top)", "let top; { top }", "function top() {} top()", "class top {} new top()",
+        "import top from 'a'; top", "import {a as top} from 'a'; top", "import * as top from 'a'; top",
+        "function f(top) { return () => top }", "function f({a: [top]}, b = top) {}", "top => top", "({m(top) { top }})",
+        "(function top() { top })", "(function* top() { top })", "(class top { m() { top } })",
+        "function f() { { var top } top }", "(() => { for (var top of []) {} top })", "class A { static { var top; top } }",
+        "try {} catch (top) { top }", "try {} catch ([top]) { top }", "for (const top of []) top",
+        "for (let top = 0; top < 1;) top", "switch (1) { case 1: let top; default: top }", "{ function top() {} top }",
+    ],
+)  # fmt: skip
+def test_what_a_scope_declares_is_the_programs_own(code: str) -> None:
+    one = next(one for one in found(f"const use = 1; {code}").names if one.id == "top")
+    assert (one.builtin, one.bound) == (False, True)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "var top; top", "for (var top of []) top", "top = 1", "for (top of []) {}", "{ let top } top", "({m(top) {}}); top",
+        "function f(a = top) { var top }", "({[top](top) {}})", "class A { static [top](top) {} }", "(class top {}); top",
+        "import {top as a} from 'b'; top", "(function top() {}); top", "try {} catch (top) {} top", "[top] = [1]",
+        "for (const top of []) {} top", "switch (top) { case 1: let top }", "if (1) function top() {}\ntop",
+        "if (1) {} else function top() {}\ntop", "{ function top() {} } top", "class A { static { var top } } top",
+        "(() => { var top })(); top", "((a = () => top) => { var top })()", "for (let top = 0;;) {} top", "const {[top]: a} = 1",
+    ],
+)  # fmt: skip
+def test_what_no_scope_declares_is_global(code: str) -> None:
+    one = next(one for one in found(code).names if one.id == "top")
+    assert one.builtin
 
 
 @pytest.mark.parametrize(
@@ -161,7 +194,8 @@ def test_literals(code: str, kinds: list[str]) -> None:
     ("code", "calls", "values"),
     [
         ("JSON.parse(input())", 1, 0), ("input(); input()", 2, 0), ("const f = input; f()", 0, 1),
-        ("x = {input}", 0, 1), ("const input = 1", 0, 1), ("fs.readFileSync(0)", 1, 0), ("a.input", 0, 0),
+        ("x = {input}", 0, 1), ("const input = 1", 0, 0),
+        ("{ const input = () => 1; input() }", 0, 0), ("{ const input = 1 } input()", 1, 0), ("var input = 1", 0, 1), ("fs.readFileSync(0)", 1, 0), ("a.input", 0, 0),
     ],
 )  # fmt: skip
 def test_reading_the_input(code: str, calls: int, values: int) -> None:
@@ -214,6 +248,7 @@ BOMBS: dict[str, Callable[[int], str]] = {
     "comments": lambda n: "/*" * (n // 2),
     "slashes": lambda n: "/a" * (n // 2),
     "elements": lambda n: "<a>" * (n // 3),
+    "scopes": lambda n: "let a;" + "{" * (DEPTH - 9) + "a;" * (n // 2 - DEPTH) + "}" * (DEPTH - 9),
     "classes of characters": lambda n: "/[" * (n // 2),
     "open templates": lambda n: "`if a:\n" * (n // 7),
     "comments in texts": lambda n: "f(\"{'a':(0 /*" * (n // 14),

@@ -1,10 +1,12 @@
 """Facts of a JavaScript program from its syntax tree, in the same shape as those of Python. Rows C71, H03.
 
-A built-in name is a global one of ECMAScript or Node, or one that the program does not bind; scopes are not
-followed, so that a name counts everywhere. `this` is one too: outside of classes it is all globals.
+A name is built in where no scope around it declares it, and `this` everywhere: outside of classes it is all globals.
 """
 
 from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
 
 from engine.facts.code.javascript_scan_tree import Node, is_plain_text, parse, written
 from engine.facts.code.scan_items import Collector, Lines, ScanFacts
@@ -28,13 +30,15 @@ _OF_ECMASCRIPT_AND_NODE = (
     " worker_threads zlib"
 )
 _GLOBALS = frozenset(_OF_ECMASCRIPT_AND_NODE.split())
+"""What `var` outside of functions does not hide in a script: there it names the global one."""
 _REFLECTION = frozenset({"constructor", "prototype"})
 _NAMES = frozenset({"identifier", "shorthand_property_identifier", "shorthand_property_identifier_pattern", "this"})
 _DECLARES = {
     "variable_declarator": "name", "function_declaration": "name", "generator_function_declaration": "name",
-    "function_expression": "name", "class_declaration": "name", "class": "name", "catch_clause": "parameter",
-    "arrow_function": "parameter", "for_in_statement": "left",
+    "function_expression": "name", "generator_function": "name", "class_declaration": "name", "class": "name",
+    "catch_clause": "parameter", "arrow_function": "parameter", "for_in_statement": "left",
 }  # fmt: skip
+_IMPORTS = frozenset({"import_clause", "import_specifier", "namespace_import"})
 _PATTERNS = frozenset(
     {
         "object_pattern",
@@ -42,10 +46,21 @@ _PATTERNS = frozenset(
         "pair_pattern",
         "rest_pattern",
         "assignment_pattern",
-        "formal_parameters",
         "object_assignment_pattern",
     }
 )
+_OF_THEMSELVES = frozenset({"function_expression", "generator_function", "class", "catch_clause", "arrow_function"})
+"""What they declare counts within them alone."""
+_BLOCKS = frozenset({"program", "statement_block", "switch_body", "for_statement", "for_in_statement"})
+_BRANCHES = frozenset({"if_statement", "else_clause"})
+"""A function right there, without braces, is declared nowhere until the branch is taken."""
+_WITH_BODY = _OF_THEMSELVES - {"class", "catch_clause"} | {
+    "function_declaration", "generator_function_declaration", "method_definition", "class_static_block",
+}  # fmt: skip
+
+Declared = Mapping[int, set[str]]
+"""The names that a part of the program declares, by its `id`."""
+
 _CALLS = {"call_expression": "function", "new_expression": "constructor"}
 _STATEMENTS = frozenset({"import_statement", "export_statement"})
 _LOADERS = frozenset({"require", "getBuiltinModule", "createRequire"})
@@ -60,24 +75,27 @@ def scan_javascript(code: str, lines: Lines) -> ScanFacts:
     found = Collector(lines)
     nodes = parse(code)
     found.source(code)
-    bound = {node.text for node in nodes if node.type in _NAMES and _declares(node)}  # anywhere in the program
+    declared: dict[int, set[str]] = defaultdict(set)
+    for node in nodes:
+        if node.type in _NAMES and (scope := _scope(node)) is not None:
+            declared[id(scope)].add(node.text)
     for node in nodes:
         found.line = node.line
         _imports(node, found)
-        _look(node, found, bound)
+        _look(node, found, declared)
         _texts(node, found)
     return found.facts("javascript")
 
 
-def _look(node: Node, found: Collector, bound: set[str]) -> None:
+def _look(node: Node, found: Collector, declared: Declared) -> None:
     above = node.above
     if node.type in _NAMES:
-        _variable(node, found, bound)
+        _variable(node, found, declared)
     elif node.type == "meta_property":
         name = "import.meta" if above and above.type == "member_expression" else "meta"
         found.add("names", name, variable=True, as_value=True, builtin=True)
     elif node.type in _CALLS:
-        _call(node, found, bound)
+        _call(node, found, declared)
     elif node.type == "property_identifier":
         defines = above is not None and above.type in {"method_definition", "pair", "field_definition"}
         if not defines or node.text.startswith("__"):
@@ -107,21 +125,22 @@ def _member(index: Node | None, found: Collector) -> None:
         found.add("computed", "member_built")
 
 
-def _variable(node: Node, found: Collector, bound: set[str]) -> None:
+def _variable(node: Node, found: Collector, declared: Declared) -> None:
     above = node.above
     as_value = above is None or node.role != _CALLS.get(above.type)
-    found.reads(value=as_value and node.text == _READER)
-    builtin, own = _builtin(node.text, bound), node.text in bound
-    found.add("names", node.text, variable=True, as_value=as_value, bound=own, builtin=builtin)
+    own = _is_own(node, declared)
+    found.reads(value=as_value and node.text == _READER and not own)
+    found.add("names", node.text, variable=True, as_value=as_value, bound=own, builtin=not own)
 
 
-def _call(node: Node, found: Collector, bound: set[str]) -> None:
+def _call(node: Node, found: Collector, declared: Declared) -> None:
     called = node.named(_CALLS[node.type])
     if called is None:
         return
     if called.type in _NAMES:
-        found.add("calls", called.text, by_name=True, builtin=_builtin(called.text, bound))
-        found.reads(call=called.text in _READERS)
+        own = _is_own(called, declared)
+        found.add("calls", called.text, by_name=True, builtin=not own)
+        found.reads(call=called.text in _READERS and not (own and called.text == _READER))
     elif called.type == "member_expression" and (name := called.named("property")) is not None:
         found.add("calls", name.text, by_attribute=True)
         found.reads(call=name.text in _READERS)
@@ -143,22 +162,55 @@ def _texts(node: Node, found: Collector) -> None:
         found.add("literals", "reflection")
 
 
-def _builtin(name: str, bound: set[str]) -> bool:
-    return name in _GLOBALS or name not in bound
-
-
-def _declares(node: Node) -> bool:
-    ancestor: Node | None = node
-    while ancestor is not None and ancestor.above is not None:
-        above = ancestor.above
-        if above.type == "formal_parameters" or above.type.startswith(("import_", "named_imports", "namespace_")):
+def _is_own(node: Node, declared: Declared) -> bool:
+    """Whether a name is declared in a scope around it, or only names what an import renames."""
+    at = node
+    while (above := at.above) is not None:
+        inside = at.role != "decorator" and (above.type, at.role) != ("method_definition", "name")
+        if above.type == "import_specifier" or (inside and node.text in declared.get(id(above), ())):
             return True
-        if ancestor.role == _DECLARES.get(above.type, "-"):
-            return True
-        if above.type not in _PATTERNS or ancestor.role == "right":
-            return False
-        ancestor = above
+        at = above
     return False
+
+
+def _scope(node: Node) -> Node | None:
+    """The part of the program in which a name is what this node declares; None if it declares nothing."""
+    at = node
+    while (above := at.above) is not None:
+        if above.type == "formal_parameters":
+            return above.above
+        if above.type in _IMPORTS:
+            renamed = at.role == "name" and above.named("alias") is not None
+            return None if renamed else _block(above, of_function=False)
+        if at.role == _DECLARES.get(above.type, "-"):
+            return _of_declaration(node.text, above)
+        if above.type not in _PATTERNS or at.role == "right":
+            return None
+        at = above
+    return None
+
+
+def _of_declaration(name: str, node: Node) -> Node | None:
+    if node.type in _OF_THEMSELVES:
+        return node
+    assigns = node.type == "for_in_statement" and not node.kind
+    if assigns or (node.above is not None and node.above.type in _BRANCHES):
+        return None
+    declaration = node.above if node.type == "variable_declarator" else node
+    is_var = declaration is not None and (declaration.type == "variable_declaration" or declaration.kind == "var")
+    scope = _block(declaration, of_function=is_var)
+    hides = scope is None or not is_var or scope.type != "program" or name not in _GLOBALS
+    return scope if hides else None
+
+
+def _block(node: Node | None, *, of_function: bool) -> Node | None:
+    """The closest block around a declaration, or the body of the function around it."""
+    while node is not None and node.type != "program":
+        body = node.type == "statement_block" and node.above is not None and node.above.type in _WITH_BODY
+        if body or (node.type in _BLOCKS and not of_function):
+            return node
+        node = node.above
+    return node
 
 
 def _imports(node: Node, found: Collector) -> None:

@@ -37,7 +37,10 @@ _STEPS, _FEW_STEPS = 0.2, 500
 
 @dataclass(slots=True)
 class Node:
-    """A node that tree-sitter names, what it is for the one above it, and its text where it has nothing below."""
+    """A node that tree-sitter names, what it is for the one above it, and its text where it has nothing below.
+
+    `kind` is what declares: `var`, `let` or `const`.
+    """
 
     type: str
     role: str
@@ -45,6 +48,7 @@ class Node:
     line: int = 0
     text: str = ""
     operator: str = ""
+    kind: str = ""
     below: list[Node] = field(default_factory=list)
 
     def named(self, role: str) -> Node | None:
@@ -119,8 +123,8 @@ def _node(cursor: tree_sitter.TreeCursor, above: list[Node], source: bytes) -> N
         return None
     child = Node(node.type, cursor.field_name or "", above[-1] if above else None, node.start_point.row + 1)
     if not node.is_named:
-        if child.role == "operator" and above:
-            above[-1].operator = child.type
+        if above and child.role in {"operator", "kind"}:
+            setattr(above[-1], child.role, child.type)
         return None
     if above:
         above[-1].below.append(child)
