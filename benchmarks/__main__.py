@@ -1,4 +1,4 @@
-"""`scripts/bench [ROW…]`: measure, tell what is going on, print one table."""
+"""`scripts/bench [ROW…]`: measure, report progress, print one table."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def measure(bench: Bench) -> tuple[list[Row], list[str]]:
             rows += measurement(bench)
         except NotMeasuredError as error:
             refusals.append(f"bench: not measured: {', '.join(names)}: {error}")
-            bench.say(refusals[-1])
+            bench.report(refusals[-1])
         except KeyboardInterrupt:
             refusals.append(f"bench: interrupted: {', '.join(names)} and the rows after it are not measured")
             break
@@ -157,17 +157,17 @@ def _bench(scratch: Path, options: argparse.Namespace) -> Bench:
     settings = Settings()
     binary = find_binary()
     sources = PolicySources(settings.rego, settings.policy, settings.recipe)
-    _say("building the policy")
+    _report("building the policy")
     cache = scratch / "cache" / "admission-engine"
     policy = build(sources, POINTS, binary, cache)
     asked = frozenset(options.rows or _ROWS)
-    return Bench(_ROOT, scratch, cache, binary, policy, options.rounds, _say, asked, options.seconds)
+    return Bench(_ROOT, scratch, cache, binary, policy, options.rounds, _report, asked, options.seconds)
 
 
 _progress: dict[str, Any] = {"next": 0.0}
 
 
-def _say(text: str) -> None:
+def _report(text: str) -> None:
     terminal = sys.stderr.isatty()
     if not terminal and time.monotonic() < _progress["next"]:
         return

@@ -44,7 +44,7 @@ class Bare:
 
 
 @contextmanager
-def as_the_engine_starts_it(bench: Bench, name: str) -> Iterator[Bare]:
+def with_settings_of_the_engine(bench: Bench, name: str) -> Iterator[Bare]:
     """OPA with the launch settings of engine/opa/server.py, but for the unix socket."""
     length = f"server.decoding.max_length={OpaLimits().input_bytes}"
     options = ("--log-level", "error", "--skip-version-check", "--set", length)
@@ -53,7 +53,7 @@ def as_the_engine_starts_it(bench: Bench, name: str) -> Iterator[Bare]:
 
 
 @contextmanager
-def as_anybody_starts_it(bench: Bench, name: str) -> Iterator[Bare]:
+def with_default_settings(bench: Bench, name: str) -> Iterator[Bare]:
     """`opa run --server` without any setting; only its log of every request is off, which would flatter us."""
     with _started(bench, name, ("--log-level", "error"), environment(bench.scratch, bench.cache)) as bare:
         yield bare

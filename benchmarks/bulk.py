@@ -18,7 +18,7 @@ from typing import Any
 
 from opa_client.opa import OpaClient
 
-from benchmarks.bare import Bare, as_the_engine_starts_it
+from benchmarks.bare import Bare, with_settings_of_the_engine
 from benchmarks.equal_cases import await_learned
 from benchmarks.measure import Bench, NotMeasuredError, Row, interleaved
 from benchmarks.processes import Cost, cpu_seconds
@@ -39,7 +39,7 @@ def rows(bench: Bench, count: int = _REQUESTS) -> Iterator[Row]:
     requests = [request(number) for number in range(count)]
     with ExitStack() as stack:
         own = stack.enter_context(engine(bench, bench.folder("bulk") / "state"))
-        bare = stack.enter_context(as_the_engine_starts_it(bench, "bulk/opa"))
+        bare = stack.enter_context(with_settings_of_the_engine(bench, "bulk/opa"))
         documents = [answer.document for answer in _allowed(own.decide_many(POINT, requests))]
         parts: dict[str, Callable[[], Any]] = {"together": lambda: decided(lambda: own.decide_many(POINT, requests))}
         if "P7" in bench.asked:
@@ -60,8 +60,8 @@ def rows(bench: Bench, count: int = _REQUESTS) -> Iterator[Row]:
         batch = bench.scratch / "bulk" / "batch.json"
         batch.write_text(json.dumps({"items": documents[:BATCH_ITEMS]}), encoding="utf-8")
         parts["opa bench"] = lambda: _opa_bench(bench, batch) / len(documents[:BATCH_ITEMS]) * count
-        told = partial(bench.tell, " ".join(sorted(bench.asked & {"P7", "P8"})))
-        found = [dict(zip(parts, each, strict=True)) for each in interleaved(list(parts.values()), bench.rounds, told)]
+        shown = partial(bench.report_round, " ".join(sorted(bench.asked & {"P7", "P8"})))
+        found = [dict(zip(parts, each, strict=True)) for each in interleaved(list(parts.values()), bench.rounds, shown)]
     what = f"{count:,} requests: decide_many"
     if "P7" in bench.asked:
         faster = tuple(each["one by one"] / each["together"] for each in found)
@@ -138,8 +138,8 @@ def _opa_bench(bench: Bench, batch: Path) -> float:
     )
     if finished.returncode:
         raise NotMeasuredError(f"opa bench ended with {finished.returncode}: {finished.stderr.decode()}")
-    told = json.loads(finished.stdout)
-    found: float = told["T"] / told["N"] / 1e9
+    printed = json.loads(finished.stdout)
+    found: float = printed["T"] / printed["N"] / 1e9
     return found
 
 

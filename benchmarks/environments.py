@@ -33,7 +33,7 @@ def rows(bench: Bench) -> Iterator[Row]:
     source = bundle(folder / "bundle", contacts(_ROWS))
     with Engine(Settings(state=folder / "state", cache=bench.cache), now=lambda: MOMENT) as engine:
         parts = [partial(_built, engine, source, folder / "into"), partial(_bare, source, folder / "bare.sqlite")]
-        found = interleaved(parts, bench.rounds, partial(bench.tell, "E1"))
+        found = interleaved(parts, bench.rounds, partial(bench.report_round, "E1"))
     what = f"environment of {_ROWS:,} contacts ÷ JSON and bare executemany"
     for at, kind in enumerate(("CPU", "wall")):
         yield Row("E1", f"{what}, {kind}", _GOAL, tuple(ours[at] / bare[at] for ours, bare in found))

@@ -30,7 +30,9 @@ def rows(bench: Bench) -> Iterator[Row]:
     defined = _defined(_TURNS)
     with Engine(Settings(state=folder / "state", cache=bench.cache)) as engine:
         found = interleaved(
-            [partial(_decided, engine, defined), partial(_bare, defined)], bench.rounds, partial(bench.tell, "episodes")
+            [partial(_decided, engine, defined), partial(_bare, defined)],
+            bench.rounds,
+            partial(bench.report_round, "episodes"),
         )
         many = tuple(_many(engine, _defined(4)) for _ in range(bench.rounds))
     yield Row("episodes", "decisions of a turn", None, tuple((ours - bare) * 1000 for ours, bare in found), unit="ms")

@@ -41,7 +41,7 @@ def rows(bench: Bench) -> Iterator[Row]:
             lambda: _decided(sharing, [documents[0]] * _SINGLE, 1, fresh=learned),
             lambda: _decided(asking, [documents[0]] * _SINGLE, 1),
         )
-        found = interleaved(parts, bench.rounds, partial(bench.tell, "P19"))
+        found = interleaved(parts, bench.rounds, partial(bench.report_round, "P19"))
     what = f"{_REQUESTS:,} license requests, equal cases once ÷ every one asked, CPU"
     yield Row("P19", what, 0.35, tuple(shared / every for shared, every, _, _ in found))
     share = tuple(100 * one / _REQUESTS for one in asked[1:])

@@ -71,7 +71,7 @@ def _speed(bench: Bench) -> Iterator[Row]:
             partial(_timed, bare),
             partial(_timed, partial(_floor, context, port, made), made),
         ]
-        found = interleaved(parts, bench.rounds, partial(bench.tell, "F1"))
+        found = interleaved(parts, bench.rounds, partial(bench.report_round, "F1"))
     yield Row("F1", "admitted fetch of 1 MiB over TLS ÷ bare httpx", _GOAL, tuple(one / of for one, of, _ in found))
     yield Row(
         "F1 floor", "httpx, hash, JSON and a durable folder ÷ bare httpx", None, tuple(f / b for _, b, f in found)
@@ -98,7 +98,7 @@ def _tunnelled(bench: Bench) -> Iterator[Row]:
                 partial(_timed, partial(_through, context, port, proxy)),
                 partial(_timed, partial(_bare, context, port)),
             ]
-            found = interleaved(parts, bench.rounds, partial(bench.tell, f"F3 {name}"))
+            found = interleaved(parts, bench.rounds, partial(bench.report_round, f"F3 {name}"))
             server.end(cancelled=False)
         what = f"GET of {name} through a decided tunnel ÷ direct"
         yield Row("F3", what, None, tuple(one / of for one, of in found))
@@ -130,7 +130,7 @@ def _seconds(bench: Bench, folder: Path, authority: Authority, port: int) -> tup
     seconds = []
     with _engine(bench, folder, authority, port, "networks.fetch.seconds=1") as engine:
         for number in range(bench.rounds):
-            bench.tell("F2", number + 1, bench.rounds)
+            bench.report_round("F2", number + 1, bench.rounds)
             start = time.perf_counter()
             done = engine.fetch(_order(port, folder / "into"))
             seconds.append(time.perf_counter() - start - 1)

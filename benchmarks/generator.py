@@ -1,8 +1,8 @@
 """A load generator that keeps every answer with its times: `python -m benchmarks.generator URL BODY CONNECTIONS`.
 
-wrk tells how many and how fast, but not which answer came when. Each connection asks again as soon as
-it is answered. It says `running` once every connection was answered, stops when its standard input
-ends, and then writes one JSON line an answer.
+wrk reports how many and how fast, but not which answer came when. Each connection asks again as soon as
+it is answered. It prints `running` once every connection was answered, stops when its standard input
+ends, and then writes one JSON line per answer.
 """
 
 from __future__ import annotations

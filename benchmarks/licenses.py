@@ -44,8 +44,8 @@ def rows(bench: Bench) -> Iterator[Row]:
             for opa in (many, few):
                 opa.allow(document)
             first, second = (Question.of(opa, "admission/decision", document) for opa in (many, few))
-            told = partial(bench.tell, f"licenses {point}")
-            found = ratios(first.evaluation, second.evaluation, _TIMES, bench.rounds, told)
+            on_round = partial(bench.report_round, f"licenses {point}")
+            found = ratios(first.evaluation, second.evaluation, _TIMES, bench.rounds, on_round)
             yield Row("licenses", f"{_MANY} license rows ÷ {_FEW}, one {point} request", _GOAL, found)
 
 
@@ -65,7 +65,7 @@ def read_licenses(path: Path) -> dict[str, Any]:
 
 def policy_of(bench: Bench, count: int) -> PolicyBundle:
     """The policy as shipped with so many rows in its license table."""
-    bench.say(f"building a policy of {count} licenses")
+    bench.report(f"building a policy of {count} licenses")
     folder = bench.scratch / f"policy-{count}"
     shutil.copytree(bench.policy.sources.policy, folder, dirs_exist_ok=True)
     path = folder / "licenses.yaml"

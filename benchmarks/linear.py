@@ -1,7 +1,7 @@
 """Scale: `engine check` on source bundles of 1,000, 3,000 and 10,000 records.
 
 Time that grows linearly is time per record that does not grow. The wall seconds are for people and
-differ from machine to machine; the ratio of CPU time per record, largest bundle to smallest, tells
+differ from machine to machine; the ratio of CPU time per record, largest bundle to smallest, shows it
 whether anything is worse than linear. What every start costs makes it smaller than 1.
 """
 
@@ -57,7 +57,7 @@ def rows(bench: Bench) -> Iterator[Row]:
     surroundings = environment(bench.folder("scale"))
     bundles = []
     for size in _SIZES:
-        bench.say(f"scale: writing a source bundle of {size} records")
+        bench.report(f"scale: writing a source bundle of {size} records")
         bundles.append(write_bundle(bench.folder(f"scale-{size}"), size))
 
     def check(bundle: Path) -> Cost:
@@ -66,7 +66,7 @@ def rows(bench: Bench) -> Iterator[Row]:
     found = interleaved(
         [partial(check, bundle) for bundle in bundles],
         bench.rounds,
-        partial(bench.tell, "scale"),
+        partial(bench.report_round, "scale"),
     )
     for index, size in enumerate(_SIZES):
         values = tuple(costs[index].wall * 1000 / size for costs in found)

@@ -1,4 +1,4 @@
-"""What a row is and how one is measured: interleaved rounds, the first thrown away, the median told.
+"""What a row is and how one is measured: interleaved rounds, the first discarded, the median reported.
 
 Times of a shared machine are worth little; two things measured in turn, A B A B, suffer alike, so
 their ratio is worth something. Each round gives one ratio.
@@ -68,7 +68,7 @@ class Bench:
     binary: Binary
     policy: PolicyBundle
     rounds: int
-    say: Callable[[str], None]
+    report: Callable[[str], None]
     asked: frozenset[str]
     seconds: float = 3.0
 
@@ -83,21 +83,21 @@ class Bench:
         """The policy as OPA is given it: rules and values."""
         return self.policy.rules.path, self.policy.values.path
 
-    def tell(self, what: str, done: int, of: int) -> None:
-        """Say which round of how many is under way."""
-        self.say(f"{what}: round {done} of {of}")
+    def report_round(self, what: str, done: int, of: int) -> None:
+        """Report which round of how many is in progress."""
+        self.report(f"{what}: round {done} of {of}")
 
 
 def interleaved(
-    parts: Sequence[Callable[[], T]], rounds: int, told: Callable[[int, int], None] = lambda *_: None
+    parts: Sequence[Callable[[], T]], rounds: int, on_round: Callable[[int, int], None] = lambda *_: None
 ) -> list[tuple[T, ...]]:
     """One result of each part for each round that counts; every round runs the parts in turn.
 
-    `told` is given the number of the round and of all of them, the discarded first one included.
+    `on_round` gets the number of the round and of all of them, the discarded first one included.
     """
     results = []
     for number in range(rounds + 1):
-        told(number + 1, rounds + 1)
+        on_round(number + 1, rounds + 1)
         results.append(tuple(part() for part in parts))
     return results[1:]
 
@@ -107,7 +107,7 @@ def ratios(
     under: Callable[[], float],
     times: int,
     rounds: int,
-    told: Callable[[int, int], None] = lambda *_: None,
+    on_round: Callable[[int, int], None] = lambda *_: None,
 ) -> tuple[float, ...]:
     """One ratio for each round that counts: `times` pairs in turn, the medians of both sides divided."""
 
@@ -115,4 +115,4 @@ def ratios(
         pairs = [(over(), under()) for _ in range(times)]
         return median(pair[0] for pair in pairs) / median(pair[1] for pair in pairs)
 
-    return tuple(value for (value,) in interleaved((ratio,), rounds, told))
+    return tuple(value for (value,) in interleaved((ratio,), rounds, on_round))

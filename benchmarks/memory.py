@@ -57,7 +57,7 @@ def rows(bench: Bench, many: int = _MANY) -> Iterator[Row]:
         *(partial(at_once, sources) for sources in (few, many)),
         *(partial(registry, sources) for sources in (few, many)),
     ]
-    found = interleaved(parts, bench.rounds, partial(bench.tell, "P18"))
+    found = interleaved(parts, bench.rounds, partial(bench.report_round, "P18"))
     for first, what, goal in (
         (0, f"OPA memory, {many:,} known sources ÷ {few:,}, {bundles:,} bundles of {_A_BUNDLE}", _GOAL),
         (2, f"OPA memory, {_LICENSES[1]:,} license rows ÷ {_LICENSES[0]:,}", _GOAL),

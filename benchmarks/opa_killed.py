@@ -1,4 +1,4 @@
-"""P15: OPA is killed under load; how soon callers are told no, and how long any of them has to wait.
+"""P15: OPA is killed under load; how soon callers are denied, and how long any of them has to wait.
 
 The peer is a caller that asks OPA itself through opa-python-client, as it comes.
 """
@@ -16,7 +16,7 @@ from typing import Any
 import requests
 from opa_client.opa import OpaClient
 
-from benchmarks.bare import as_the_engine_starts_it
+from benchmarks.bare import with_settings_of_the_engine
 from benchmarks.measure import Bench, NotMeasuredError, Row, interleaved
 from benchmarks.served_engine import ServedEngine, await_allowed, engine_served
 from benchmarks.timed_load import Answer, asking
@@ -49,7 +49,7 @@ def rows(bench: Bench) -> Iterator[Row]:
             first, longest = _engine(bench, served, work)
             return Killed(first, longest, _client(bench, f"p15/opa-{next(numbers)}", work.document))
 
-        found = [one for (one,) in interleaved((kill,), bench.rounds, partial(bench.tell, "P15"))]
+        found = [one for (one,) in interleaved((kill,), bench.rounds, partial(bench.report_round, "P15"))]
     yield Row("P15", "OPA killed → first fail-closed answer", _GOAL, tuple(one.first * 1000 for one in found), "ms")
     longest = tuple(one.longest * 1000 for one in found)
     yield Row("P15", f"OPA killed → longest wait of {_CONNECTIONS} callers", _GOAL, longest, "ms")
@@ -76,7 +76,7 @@ def first_and_longest(answers: list[Answer], killed: float) -> tuple[float, floa
     if strange := [one for one in denied if one.outcome != "deny" or set(one.codes) != _CLOSED]:
         raise NotMeasuredError(f"{len(strange)} answers are no denies with {_CLOSED}, such as {strange[0]}")
     if not denied or denied[0].received < killed:
-        raise NotMeasuredError("no caller was told that OPA is away")
+        raise NotMeasuredError("no caller was denied while OPA was away")
     last = max(one.received for one in denied)
     away = [one for one in answers if one.received >= killed and one.sent <= last]
     return denied[0].received - killed, max(one.received - max(one.sent, killed) for one in away)
@@ -84,7 +84,7 @@ def first_and_longest(answers: list[Answer], killed: float) -> tuple[float, floa
 
 def _client(bench: Bench, name: str, document: dict[str, Any]) -> float:
     """Seconds from the kill of a bare OPA until the client, asking once it is gone, gives up with its own settings."""
-    with as_the_engine_starts_it(bench, name) as bare:
+    with with_settings_of_the_engine(bench, name) as bare:
         client = OpaClient(host="127.0.0.1", port=bare.port)
         client.query_rule(input_data=document, package_path="admission", rule_name="decision")
         os.kill(bare.pid, signal.SIGKILL)

@@ -66,7 +66,7 @@ def rows(bench: Bench) -> Iterator[Row]:
         decision = json.loads(ask(served.url, work.request_body))
         serving = [decision["policy"]["values"]]
         parts = (lambda: _swap(bench, served, policy, next(turns), serving),)
-        found = [one for (one,) in interleaved(parts, bench.rounds, partial(bench.tell, "P16"))]
+        found = [one for (one,) in interleaved(parts, bench.rounds, partial(bench.report_round, "P16"))]
     what = f"policy swap under {_CONNECTIONS} connections"
     yield Row("P16", f"{what}, worst p99 window ÷ ordinary", _GOAL, tuple(one.swapping / one.ordinary for one in found))
     yield Row("P16", "  the same without a swap", None, tuple(one.quiet / one.ordinary for one in found))
@@ -75,13 +75,13 @@ def rows(bench: Bench) -> Iterator[Row]:
 
 
 def judged(answers: Sequence[Answer], swap: Swap) -> Found:
-    """What one round shows. Raises NotMeasuredError where there were too few answers to tell."""
+    """What one round shows. Raises NotMeasuredError if there were too few answers."""
     wrong = sum(not _right(one, swap) for one in answers if one.status == _OK)
     failed = sum(one.status != _OK for one in answers)
     before = _windows(answers, swap.begun, -1)[:-1]  # in the first ones connections are made
     after = _windows(answers, swap.begun, 1)
     if not before or not after:
-        raise NotMeasuredError("too few answers to tell a swap from its absence")
+        raise NotMeasuredError("too few answers to show the effect of a swap")
     return Found(max(after), median(before), max(before), wrong, failed)
 
 

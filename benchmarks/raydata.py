@@ -4,7 +4,7 @@ From the first unit that comes back to the last: starting Ray takes seconds, wha
 same rows, read from the same files, with its record on disk; its first unit is left out too. OPA is asked about every
 row, except where a title says that equal cases are decided once.
 
-    python -m benchmarks.raydata 1000000 --into DIR     the trial on two nodes of this machine, with one number a line
+    python -m benchmarks.raydata 1000000 --into DIR     the trial on two nodes of this machine, with one number per line
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from benchmarks.bare import as_the_engine_starts_it
+from benchmarks.bare import with_settings_of_the_engine
 from benchmarks.bulk import asked_by_client
 from benchmarks.measure import Bench, NotMeasuredError, Row, interleaved
 from benchmarks.workload import engine
@@ -54,7 +54,7 @@ def rows(bench: Bench) -> Iterator[Row]:
     with ExitStack() as stack:
         own = stack.enter_context(engine(bench, folder / "state"))
         sharing = stack.enter_context(engine(bench, folder / "sharing", 8_192))
-        bare = stack.enter_context(as_the_engine_starts_it(bench, "p24/opa"))
+        bare = stack.enter_context(with_settings_of_the_engine(bench, "p24/opa"))
         first = next(batches(plan([corpus], COLUMNS)[0], COLUMNS)).requests
         documents = [answer.document for answer in own.decide_many(POINT, first, mode=Mode.CHECK)]
         address = stack.enter_context(nodes())
@@ -70,7 +70,7 @@ def rows(bench: Bench) -> Iterator[Row]:
             lambda: by(2, sharing),
             lambda: len(documents) / asked_by_client(bare, documents, allowed=False),
         )
-        found = interleaved(parts, bench.rounds, partial(bench.tell, "P24"))
+        found = interleaved(parts, bench.rounds, partial(bench.report_round, "P24"))
     what = f"{_ROWS:,} rows in units of {_UNIT:,}:"
     faster = tuple(two / one for two, one, *_ in found)
     yield Row("P24", f"{what} two workers ÷ one, rows a second", 1.7, faster, least=True)

@@ -35,7 +35,7 @@ def rows(bench: Bench, size: int = _BYTES) -> Iterator[Row]:
             raise NotMeasuredError(f"the record does not hold: {found}")
         return taken
 
-    found = interleaved((check, lambda: _hash(files)), bench.rounds, partial(bench.tell, "P11"))
+    found = interleaved((check, lambda: _hash(files)), bench.rounds, partial(bench.report_round, "P11"))
     what = f"record verify, {lines:,} lines ÷ one SHA-256 over them, CPU"
     yield Row("P11", what, _GOAL, tuple(ours / hashing for ours, hashing in found))
 
@@ -56,7 +56,7 @@ def _write(bench: Bench, state: Path, size: int) -> int:
         lines = size // max(sum(file.stat().st_size for file in (state / "records").rglob("*.jsonl")), 1)
         for number in range(1, lines):
             if number % 1000 == 0:
-                bench.say(f"P11: writing a record, line {number:,} of {lines:,}")
+                bench.report(f"P11: writing a record, line {number:,} of {lines:,}")
             log.append(body)
         return log.seq
 

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from benchmarks.bare import as_the_engine_starts_it
+from benchmarks.bare import with_settings_of_the_engine
 from benchmarks.bulk import asked_by_client, decided
 from benchmarks.measure import Bench, NotMeasuredError, Row, interleaved
 from benchmarks.workload import POINT, engine, request
@@ -36,14 +36,14 @@ def rows(bench: Bench) -> Iterator[Row]:
         documents = [answer.document for answer in own.decide_many(POINT, requests, mode=Mode.CHECK)]
     with ExitStack() as stack:
         single = stack.enter_context(engine(bench, folder / "single"))
-        bare = stack.enter_context(as_the_engine_starts_it(bench, "p23/opa"))
+        bare = stack.enter_context(with_settings_of_the_engine(bench, "p23/opa"))
         candidate = stack.enter_context(opened(bench.policy, OpaLimits(), frozenset({POINT})))
         parts = (
             lambda: _replayed(folder / "recorded", candidate) / _DECISIONS,
             lambda: decided(lambda: [single.check(POINT, one) for one in requests[:_SINGLE]]) / _SINGLE,
             lambda: asked_by_client(bare, documents[:_SINGLE]) / _SINGLE,
         )
-        found = interleaved(parts, bench.rounds, partial(bench.tell, "P23"))
+        found = interleaved(parts, bench.rounds, partial(bench.report_round, "P23"))
     what = f"replay of {_DECISIONS:,} decisions ÷"
     faster = tuple(one / again for again, one, _ in found)
     yield Row("P23", f"{what} dry runs one by one, decisions a second", _GOAL, faster, least=True)

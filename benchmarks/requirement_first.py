@@ -58,7 +58,7 @@ def rows(bench: Bench) -> Iterator[Row]:
                     deny.evaluation,
                     _SINGLE_TIMES,
                     bench.rounds,
-                    partial(bench.tell, f"P9 {what}"),
+                    partial(bench.report_round, f"P9 {what}"),
                 )
                 yield Row("P9", what, goal, found)
         for point, kind, chosen in (
@@ -73,7 +73,7 @@ def rows(bench: Bench) -> Iterator[Row]:
                 Question.of(by_hand, f"deny_set/batch/{point}", batch).processor,
                 _BATCH_TIMES,
                 bench.rounds,
-                partial(bench.tell, f"P9 {what}"),
+                partial(bench.report_round, f"P9 {what}"),
             )
             yield Row("P9", what, _GOAL, found)
 
@@ -83,7 +83,7 @@ def prove(point: str, documents: Documents, ours: Served, by_hand: Served, bench
     seen: set[str] = set()
     for number, document in enumerate(chain(documents.every(point), documents.spoiled(point)), start=1):
         if number % 100 == 0:
-            bench.say(f"P9: proving that both find the same for point {point}: {number} inputs")
+            bench.report(f"P9: proving that both find the same for point {point}: {number} inputs")
         found = _findings(ours.ask(f"admission/compiled/{point}/findings", document))
         wanted = _findings(by_hand.ask(f"deny_set/{point}/deny", document))
         if {one for one in found if one[0] != _OURS_ALONE} != wanted:

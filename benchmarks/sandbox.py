@@ -50,25 +50,25 @@ _ANALYSIS = {"PYTHONHASHSEED": "0", "MALLOC_ARENA_MAX": "2", "OPENBLAS_NUM_THREA
 
 
 def rows(bench: Bench, actions: int = _ACTIONS) -> Iterator[Row]:
-    """Wall time; what a machine lacks for a sandbox is told and nothing measured."""
+    """Wall time; what a machine lacks for a sandbox is reported, and nothing is measured."""
     backend = Bubblewrap()
     if (lacking := backend.available()) is not None:
         raise NotMeasuredError(lacking)
     if "P12" in bench.asked:
-        told = partial(bench.tell, "P12 cold sandbox")
+        on_round = partial(bench.report_round, "P12 cold sandbox")
         what = "cold sandbox, start to death ÷ plain subprocess"
-        yield Row("P12", what, _COLD_GOAL, ratios(partial(_cold, backend), _plain, _TIMES, bench.rounds, told))
+        yield Row("P12", what, _COLD_GOAL, ratios(partial(_cold, backend), _plain, _TIMES, bench.rounds, on_round))
     if "P13" in bench.asked:
         with Pooled(1) as pool:
-            told = partial(bench.tell, "P13 warm sandbox")
+            on_round = partial(bench.report_round, "P13 warm sandbox")
             what = "warm sandbox, submit to death ÷ plain subprocess"
-            yield Row("P13", what, _WARM_GOAL, ratios(partial(_warm, pool), _plain, _TIMES, bench.rounds, told))
+            yield Row("P13", what, _WARM_GOAL, ratios(partial(_warm, pool), _plain, _TIMES, bench.rounds, on_round))
     if "analysis" in bench.asked:
         with _packages() as folder:
-            told = partial(bench.tell, "analysis cold sandbox with packages")
+            on_round = partial(bench.report_round, "analysis cold sandbox with packages")
             what = "cold sandbox with the limits and packages of analysis ÷ plain subprocess"
             part = partial(_cold, backend, replace(_program(), packages=folder, environment=_ANALYSIS), _ROOMY)
-            yield Row("analysis", what, None, ratios(part, _plain, _TIMES, bench.rounds, told))
+            yield Row("analysis", what, None, ratios(part, _plain, _TIMES, bench.rounds, on_round))
     if "actions" in bench.asked:
         yield from _many(bench, backend, actions)
 
@@ -81,7 +81,7 @@ def _many(bench: Bench, backend: Bubblewrap, actions: int) -> Iterator[Row]:
             partial(_seconds, partial(_run, backend), actions),
             partial(_seconds, _plain, actions),
         ]
-        found = interleaved(parts, bench.rounds, partial(bench.tell, f"{actions} actions"))
+        found = interleaved(parts, bench.rounds, partial(bench.report_round, f"{actions} actions"))
     what = f"{actions} short actions, {_AT_ONCE} at once"
     yield Row("actions", f"{what}: pool ÷ plain", None, tuple(warm / plain for warm, _, plain in found))
     yield Row("actions", f"{what}: cold ÷ plain", None, tuple(cold / plain for _, cold, plain in found))

@@ -1,4 +1,4 @@
-"""An OPA on a unix socket that tells what each evaluation took.
+"""An OPA on a unix socket that logs the time of each evaluation.
 
 It starts as the engine starts its own, but serves any archives and any path: the engine's server
 answers only from the engine's policy.

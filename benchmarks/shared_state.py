@@ -1,6 +1,6 @@
 """State in PostgreSQL against state in a file: reservations of one hot counter, and idempotency keys.
 
-Both sync each commit. A file groups what threads of one engine write into one commit; in PostgreSQL, whoever writes a
+Both sync each commit. A file groups what threads of one engine write into one commit; in PostgreSQL, the writer of a
 row waits for the commit of the writer before. What PostgreSQL is for, several engines, a file on one machine cannot do.
 """
 
@@ -47,7 +47,9 @@ def rows(bench: Bench) -> Iterator[Row]:
                     partial(_rate, partial(operation, store), callers, names, bench.seconds * _SHARE)
                     for store in (shared, file)
                 ]
-                found = interleaved(parts, bench.rounds, partial(bench.tell, f"state: {what}, {callers} callers"))
+                found = interleaved(
+                    parts, bench.rounds, partial(bench.report_round, f"state: {what}, {callers} callers")
+                )
                 values = tuple(ours / theirs for ours, theirs in found)
                 yield Row("state", f"{what}, {callers} callers: PostgreSQL ÷ SQLite", None, values, least=True)
 

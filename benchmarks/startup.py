@@ -34,7 +34,7 @@ def rows(bench: Bench) -> Iterator[Row]:
         interleaved(
             (lambda: run("-m", "engine", "--help"), lambda: run("-c", "import typer")),
             bench.rounds,
-            partial(bench.tell, "P14 engine --help"),
+            partial(bench.report_round, "P14 engine --help"),
         ),
     )
     document = Documents(bench.root / "fixtures" / "cases", bench.folder("p14-cases")).of("source", "offline_fixture")
@@ -45,7 +45,7 @@ def rows(bench: Bench) -> Iterator[Row]:
         interleaved(
             (lambda: run("-m", "engine", "check", bundle, "--now", _NOW), lambda: _opa(bench, document)),
             bench.rounds,
-            partial(bench.tell, "P14 engine check"),
+            partial(bench.report_round, "P14 engine check"),
         ),
     )
 

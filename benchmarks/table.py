@@ -12,7 +12,7 @@ _HEADS = ("row", "what", "goal", "median", "min", "max", "")
 
 
 def table(rows: Sequence[Row]) -> str:
-    """One line a row under a head, columns aligned, numbers to the right."""
+    """One line per row under a head, columns aligned, numbers to the right."""
     lines = [_HEADS, *(_cells(row) for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(_HEADS))]
     lines.insert(1, tuple("-" * width for width in widths))
@@ -21,7 +21,7 @@ def table(rows: Sequence[Row]) -> str:
 
 def document(rows: Iterable[Row], machine: dict[str, Any]) -> str:
     """All rows with every value, and what they were measured on, as JSON."""
-    told = [
+    listed = [
         {
             "row": row.name,
             "what": row.what,
@@ -36,7 +36,7 @@ def document(rows: Iterable[Row], machine: dict[str, Any]) -> str:
         }
         for row in rows
     ]
-    return json.dumps({"machine": machine, "rows": told}, indent=1) + "\n"
+    return json.dumps({"machine": machine, "rows": listed}, indent=1) + "\n"
 
 
 def _cells(row: Row) -> tuple[str, ...]:

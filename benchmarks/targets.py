@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from urllib.error import URLError
 
-from benchmarks.bare import Bare, as_anybody_starts_it, as_the_engine_starts_it, post
+from benchmarks.bare import Bare, post, with_default_settings, with_settings_of_the_engine
 from benchmarks.measure import Bench, NotMeasuredError
 from benchmarks.processes import environment, free_port, serving
 from benchmarks.served import Served
@@ -82,15 +82,15 @@ class _Starting:
     stack: ExitStack
 
     def start(self, kind: Kind) -> Target:
-        self.bench.say(f"starting {kind}")
+        self.bench.report(f"starting {kind}")
         if kind is Kind.RAW:
-            raw = self._bare(as_the_engine_starts_it, "raw")
+            raw = self._bare(with_settings_of_the_engine, "raw")
             return self._target(raw.asked, "input", raw.pid)
         if kind is Kind.DEFAULT:
-            default = self._bare(as_anybody_starts_it, "default")
+            default = self._bare(with_default_settings, "default")
             return self._target(default.plain, "input", default.pid)
         if kind is Kind.FASTAPI:
-            behind = self._bare(as_the_engine_starts_it, "behind")
+            behind = self._bare(with_settings_of_the_engine, "behind")
             return self._application(behind)
         if kind in _FORWARDERS:
             return self._forwarder(kind)

@@ -75,7 +75,7 @@ def measured(
         return Run(load, (sum(map(tree_seconds, target.pids)) - before) / load.requests)
 
     parts = [partial(run, target) for target in targets.values()]
-    found = interleaved(parts, bench.rounds, partial(bench.tell, what))
+    found = interleaved(parts, bench.rounds, partial(bench.report_round, what))
     return dict(zip(targets, zip(*found, strict=True), strict=True))
 
 

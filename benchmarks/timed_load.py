@@ -42,10 +42,10 @@ class TimedLoad:
 
     def stop(self) -> list[Answer]:
         """Raises NotMeasuredError when the generator failed."""
-        told, _ = self.process.communicate(timeout=_STOP_SECONDS)
+        printed, _ = self.process.communicate(timeout=_STOP_SECONDS)
         if self.process.returncode:
             raise NotMeasuredError(f"the load generator ended with {self.process.returncode}")
-        lines = [json.loads(line) for line in told.splitlines()]
+        lines = [json.loads(line) for line in printed.splitlines()]
         return [Answer(**{**line, "codes": tuple(line["codes"])}) for line in lines]
 
 

@@ -35,7 +35,7 @@ def rows(bench: Bench) -> Iterator[Row]:
     with Engine(settings) as engine:
         for kind, text in _KINDS.items():
             parts = [partial(taken, engine, request(text, count)) for count in (_MANY, _ONE)]
-            found = interleaved(parts, bench.rounds, partial(bench.tell, f"T1 {kind}"))
+            found = interleaved(parts, bench.rounds, partial(bench.report_round, f"T1 {kind}"))
             what = f"one call with {_MANY} argument values ÷ {_ONE}, {kind}"
             yield Row("T1", what, None, tuple(many / one for many, one in found))
             one = tuple(seconds / TIMES * 1e6 for _, seconds in found)

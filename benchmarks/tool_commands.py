@@ -37,7 +37,7 @@ def rows(bench: Bench) -> Iterator[Row]:
         for kind, text in _COMMANDS.items():
             calls = (("run", {"command": text}), ("note", {"text": text}))
             parts = [partial(taken, engine, _request(*call)) for call in calls]
-            found = interleaved(parts, bench.rounds, partial(bench.tell, f"T2 {kind}"))
+            found = interleaved(parts, bench.rounds, partial(bench.report_round, f"T2 {kind}"))
             yield Row("T2", f"one call with {kind} ÷ with a text", None, tuple(many / one for many, one in found))
             parsed = tuple(seconds / TIMES * 1e6 for seconds, _ in found)
             yield Row("T2", f"  the call with {kind}, microseconds", None, parsed, "µs")

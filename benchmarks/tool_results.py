@@ -36,7 +36,7 @@ def rows(bench: Bench) -> Iterator[Row]:
         short = partial(taken, engine, request("done", "text"), "tool_result")
         for kind, (text, media) in results.items():
             parts = [partial(taken, engine, request(text, media), "tool_result"), short]
-            found = interleaved(parts, bench.rounds, partial(bench.tell, f"T3 {kind}"))
+            found = interleaved(parts, bench.rounds, partial(bench.report_round, f"T3 {kind}"))
             yield Row("T3", f"{kind} of 64 KiB as a result ÷ one word", None, tuple(many / one for many, one in found))
             checked = tuple(seconds / TIMES * 1e6 for seconds, _ in found)
             yield Row("T3", f"  the result with {kind}, microseconds", None, checked, "µs")
@@ -47,7 +47,7 @@ def rows(bench: Bench) -> Iterator[Row]:
                 partial(_searched, lookups, *_results(_BYTES * _MANY)[kind]),
                 partial(_searched, lookups, text, media),
             ]
-            costs = interleaved(sizes, bench.rounds, partial(bench.tell, f"T3 linear {kind}"))
+            costs = interleaved(sizes, bench.rounds, partial(bench.report_round, f"T3 linear {kind}"))
             grown = tuple(large / small for large, small in costs)
             yield Row("T3", f"linear: search of {kind}, CPU a byte, 1 MiB ÷ 64 KiB", _LINEAR, grown)
             each = tuple(one * 1e9 for _, one in costs)

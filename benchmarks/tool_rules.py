@@ -53,7 +53,7 @@ def rows(bench: Bench) -> Iterator[Row]:
         ("tools", f"{_MANY:,} tools with a rule each ÷ {_FEW}, one call", rule_each),
         ("hosts", f"{_MANY:,} rules with a host each for one tool ÷ {_FEW}, one call", host_each),
     ):
-        bench.say(f"P17: building policies of {_FEW} and {_MANY:,} tool rules")
+        bench.report(f"P17: building policies of {_FEW} and {_MANY:,} tool rules")
         many, few = (policy_of(bench, f"{name}-{count}", make(count)) for count in (_MANY, _FEW))
         document = document_of(bench, few, f"p17-{name}")
         with ExitStack() as stack:
@@ -65,8 +65,8 @@ def rows(bench: Bench) -> Iterator[Row]:
                 opa.allow(document)
                 questions.append(Question.of(opa, "admission/decision", document))
             over, under = questions
-            told = partial(bench.tell, f"P17 {name}")
-            yield Row("P17", what, _GOAL, ratios(over.evaluation, under.evaluation, _TIMES, bench.rounds, told))
+            on_round = partial(bench.report_round, f"P17 {name}")
+            yield Row("P17", what, _GOAL, ratios(over.evaluation, under.evaluation, _TIMES, bench.rounds, on_round))
 
 
 def rule_each(count: int) -> dict[str, Any]:

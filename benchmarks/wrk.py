@@ -54,7 +54,7 @@ class Wrk:
     def find(cls, bench: Bench) -> Wrk:
         """wrk, installed first where it is missing and may be. Raises NotMeasuredError."""
         if shutil.which("wrk") is None:
-            bench.say("installing wrk")
+            bench.report("installing wrk")
             subprocess.run(
                 [bench.root / "scripts" / "apt-install", "wrk"],
                 check=False,
@@ -81,7 +81,7 @@ class Wrk:
         )
         if finished.returncode:
             raise NotMeasuredError(f"wrk ended with {finished.returncode}: {finished.stderr.decode()}")
-        told = json.loads(finished.stdout.splitlines()[-1])
-        if told["failed"] or not told["requests"]:
-            raise NotMeasuredError(f"{told['failed']} of {told['requests']} answers of {url} failed")
-        return Load(told["requests"], told["microseconds"] / 1e6, told["p50"] / 1e6, told["p99"] / 1e6)
+        printed = json.loads(finished.stdout.splitlines()[-1])
+        if printed["failed"] or not printed["requests"]:
+            raise NotMeasuredError(f"{printed['failed']} of {printed['requests']} answers of {url} failed")
+        return Load(printed["requests"], printed["microseconds"] / 1e6, printed["p50"] / 1e6, printed["p99"] / 1e6)

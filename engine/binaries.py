@@ -67,7 +67,7 @@ def _state(file: BinaryIO) -> tuple[int, ...]:
 
 @lru_cache(maxsize=4)
 def _digest(path: Path, state: tuple[int, ...]) -> str:
-    """The digest of this file in this state, taken once a process. Raises OSError when it changes meanwhile."""
+    """The digest of this file in this state, computed once per process. Raises OSError when it changes meanwhile."""
     with path.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
         if _state(file) != state:

@@ -48,7 +48,7 @@ _PIECE = WAVE // SIDE_BY_SIDE
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """OPA's decision on one input; results in a Reply. Without the id of a decision, nobody else gets the answer."""
+    """OPA's decision on one input; results in a Reply. Without the id of a decision, the answer is not shared."""
 
     opa: Opa
     document: dict[str, Any]
@@ -256,7 +256,7 @@ class _Walk:
         self._begun = 0
         self.results: list[Any] = [None] * len(paths)
         self.waits: list[tuple[int, Step]] = []
-        """Steps that paths wait for, and that nobody has taken."""
+        """Steps that paths wait for, and that no thread has taken."""
 
     @property
     def left(self) -> int:

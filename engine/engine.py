@@ -247,7 +247,7 @@ class Engine(Assembly):
         return provisioned(self.decide("provisioning", {"specification": specification}, context=context))
 
     def export(self, samples: Path, into: Path, context: Context = _ANYBODY) -> Exported:
-        """Export samples, one JSON object a line, into the new file `into`: JSON lines, or Parquet by its suffix.
+        """Export samples, one JSON object per line, into the new file `into`: JSON lines, or Parquet by its suffix.
 
         Each sample is compared with the sources that this engine has admitted. The file appears when all are allowed.
         Raises GatherError for a file that cannot be read or written.

@@ -33,7 +33,7 @@ _MOST_REFUSED = 20
 """Refused decisions that are kept; a run ends with the last of them."""
 
 _REMEDY = (
-    "write one object a line with exactly: content, kind, provenance, treatment (redact, fixture or null); "
+    "write one object per line with exactly: content, kind, provenance, treatment (redact, fixture or null); "
     "docs/exporting.md describes them"
 )
 
@@ -84,7 +84,7 @@ def export_steps(services: Services, path: Path, into: Path, context: Context) -
                 break
             services.gather_context.progress("exporting", done.samples, 0)
         if done.answer is None:
-            raise GatherError("there are no samples", remedy="name a file with one JSON object a line")
+            raise GatherError("there are no samples", remedy="name a file with one JSON object per line")
         if not done.refused:
             try:
                 done.bytes, done.sha256 = yield Call(file.finish, Pace.SLOW)
@@ -109,7 +109,7 @@ def _opened(path: Path) -> BinaryIO:
     except OSError as error:
         raise GatherError(
             f"`{printable(str(path))}` cannot be read: {reason_of(error)}",
-            remedy="name a file of samples, one JSON object a line",
+            remedy="name a file of samples, one JSON object per line",
         ) from error
 
 
@@ -134,7 +134,7 @@ def _batches(lines: BinaryIO, path: Path, limits: ReadLimits) -> Iterator[list[S
 
 def _sample(line: bytes, path: Path, number: int, limits: ReadLimits) -> dict[str, Any]:
     where = Location(str(path), number)
-    found = object_in(line, "line", "write one JSON object a line", where)
+    found = object_in(line, "line", "write one JSON object per line", where)
     if isinstance(found, GatherError):
         raise found
     try:

@@ -2,7 +2,7 @@
 
     request ─> memory ─> permit ─> the engine's state
 
-A caller reads what it has written, and nobody else does.
+A caller reads only what it has written itself.
 """
 
 from __future__ import annotations

@@ -150,7 +150,7 @@ TESTS: Mapping[str, tuple[str, ...]] = {
         "tests/administration/test_stops.py",
     ),
 }
-"""Which tests judge a source, by the longest beginning of its path; those of other rooms seldom tell more."""
+"""Which tests judge a source, by the longest prefix of its path; those of other packages seldom show more."""
 
 _MOST_SECONDS = 60.0
 """Of tests for one mutant, besides those of the first file; what they have not noticed counts as not noticed."""
@@ -380,7 +380,7 @@ class Judge:
 
 
 class _Server:
-    """A warm pytest, told what to do through two pipes."""
+    """A warm pytest, which gets its jobs through two pipes."""
 
     def __init__(self, tree: Path, files: list[str]) -> None:
         jobs_read, jobs_write = os.pipe()

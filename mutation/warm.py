@@ -21,7 +21,7 @@ import coverage
 import pytest
 
 SURVIVED, KILLED, COLD = 91, 1, 92
-"""How a fork ends; COLD where functions cannot be exchanged, so that only a process of its own can tell.
+"""How a fork ends; COLD where functions cannot be exchanged, so that only a process of its own can show it.
 
 A changed program that ends the fork by itself, whatever the exit code, was noticed.
 """
@@ -79,14 +79,14 @@ class Serve:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """In the place of pytest's own loop."""
         items = {item.nodeid: item for item in session.items}
-        self._say({"ready": len(items)})
+        self._send({"ready": len(items)})
         for line in self._jobs:
             job = json.loads(line)
             chosen = [items[one] for one in job["tests"] if one in items]
-            self._say(self._one(session, job, chosen))
+            self._send(self._one(session, job, chosen))
         return True
 
-    def _say(self, what: dict[str, Any]) -> None:
+    def _send(self, what: dict[str, Any]) -> None:
         self._answers.write(json.dumps(what) + "\n")
         self._answers.flush()
 

@@ -21,11 +21,11 @@ from engine.policy_bundle.reads import values_read
 from engine.settings import Settings
 
 _ALWAYS = ("point", "now", "caller", *FROM_STATE)
-"""Facts that the engine adds at every point; told once."""
+"""Facts that the engine adds at every point; described once."""
 _ABOUT = {
     "point": "The decision point.",
     "now": "The engine's clock, in seconds since 1970 UTC.",
-    "caller": "Who asks.",
+    "caller": "The caller.",
     "budgets": "The budgets of the point, and how much of each was used.",
     "quotas": "The quotas of the point, and how much of each was used.",
     "approvals": "The approval that the request brings; empty without one.",
@@ -100,8 +100,8 @@ def _table(schema: dict[str, Any], properties: Mapping[str, Any]) -> str:
     text = "| fact | type | |\n|---|---|---|\n"
     for name, one in properties.items():
         for path, kind, about in _facts(schema, name, one, name in schema.get("required", ())):
-            told = about or _ABOUT.get(path, "")
-            text += f"| `{path}` | {kind} | {told} |\n"
+            meaning = about or _ABOUT.get(path, "")
+            text += f"| `{path}` | {kind} | {meaning} |\n"
     return text
 
 

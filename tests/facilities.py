@@ -4,7 +4,7 @@
     def test_…
 
 Each function below is one facility: it returns None when the machine has it, else what is missing. It is
-called once a process, and only when a test needs it.
+called once per process, and only when a test needs it.
 """
 
 from __future__ import annotations

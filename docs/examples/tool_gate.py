@@ -74,7 +74,7 @@ class Office:
         return f"nothing on {day}"
 
     def registry(self, engine: Engine, context: Context) -> ToolRegistry:
-        """The tools that the engine admits, each with what a model is told about it."""
+        """The tools that the engine admits, each with its definition for the model."""
         registry = ToolRegistry()
         effects: dict[Callable[..., Any], list[str]] = {
             self.files_read: ["read"],

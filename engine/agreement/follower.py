@@ -1,4 +1,4 @@
-"""An engine that follows the agreement: it loads what is proposed, serves what was switched to, and says how far it is.
+"""An engine that follows the agreement: it loads what is proposed, serves what is active, and reports how far it is.
 
 One thread looks and beats; another one, while there is something to load, loads it and waits for the switch.
 """

@@ -13,7 +13,7 @@ BEAT_SECONDS = 1.0
 """Between two beats of an engine."""
 
 GONE_SECONDS = 10.0
-"""Without a beat for so long, an engine is gone: nobody waits for it, and it decides nothing under an old release."""
+"""After so long without a beat an engine is gone: no activation waits for it, and an old release allows nothing there."""
 
 SWITCH_SECONDS = 10.0
 """For engines to begin with a release that they have loaded, and to end what they decide under the one before."""

@@ -42,7 +42,7 @@ _STATUS_SECONDS = 0.5
 _RECENT = int(StateLimits().recent_seconds * 1e9)
 """Nanoseconds after which a caller is identified again; a revocation is answered later than that."""
 _WHO_SECONDS = 0.25
-"""How long `/health` waits to learn who asks; it tells them more."""
+"""How long `/health` waits for identification; an identified caller gets a longer answer."""
 _JSON = (b"application/json",)
 
 
@@ -194,7 +194,7 @@ class App:
         )
 
     def _is_open(self, exchange: Exchange) -> bool:
-        """Whether anybody may ask this."""
+        """Whether every caller may ask this."""
         access = exchange.operation.access
         return access is Access.OPEN or (
             access is Access.LOCAL and self.site.loopback and not is_forwarded(exchange.head)

@@ -1,7 +1,7 @@
 """OpenID AuthZEN Authorization API 1.0: the same decisions for callers that speak the standard.
 
 `action.name` is the decision point; `resource.properties.request`, else `context.request`, is its request. Other
-actions ask what the policy says of them, by the type of the resource (`authzen` in policy/operations.yaml).
+actions ask what the policy maps them to, by the type of the resource (`authzen` in policy/operations.yaml).
 `subject` is the caller. If the engine can identify the caller, another subject is refused; if it cannot
 (a shared token, a caller on this machine), the subject is an unverified claim that is not used.
 Unknown fields are ignored, as the standard requires. Confirm is a `false` with an access request.

@@ -92,7 +92,7 @@ class LiveRun:
             with self._lock:
                 taken, self._waiting = self._waiting, deque()
             for kind, what in taken:
-                await (self._print(kind, what) if isinstance(what, bytearray) else self._tell({"type": kind, **what}))
+                await (self._print(kind, what) if isinstance(what, bytearray) else self._send({"type": kind, **what}))
             if self._closed and not self._waiting:
                 for stream in self._texts:
                     await self._print(stream, b"", last=True)
@@ -115,7 +115,7 @@ class LiveRun:
         else:
             clear = text.take(bytes(data), last=last)
         if clear:
-            await self._tell({"type": "output", "stream": stream, "text": clear})
+            await self._send({"type": "output", "stream": stream, "text": clear})
 
-    async def _tell(self, event: dict[str, Any]) -> None:
+    async def _send(self, event: dict[str, Any]) -> None:
         await self._following.put(event)

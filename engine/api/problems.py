@@ -163,12 +163,12 @@ def bare_problem(status: int, code: str, message: str) -> Response:
 
 def _for_caller(decision: Decision, error: EngineError, own: Callable[[str], str]) -> Decision:
     """A deny for a fault, whose message may name what the caller sent, such as an unknown field, or a file here."""
-    told = {error.one_line(): error.without_folders()}
+    shown = {error.one_line(): error.without_folders()}
     rules = {} if error.where is None else {str(error.where): str(error.where.without_folders)}
     findings = tuple(
         finding.model_copy(
             update={
-                "requirement": redact_text(own(told.get(finding.requirement, finding.requirement))),
+                "requirement": redact_text(own(shown.get(finding.requirement, finding.requirement))),
                 "subject": finding.subject and rules.get(finding.subject, finding.subject),
                 "remedy": own(finding.remedy),
             }

@@ -154,7 +154,7 @@ async def respond_to(answer: Answer, exchange: Exchange, kept: RunAnswer | None 
     if fault is not None and answer.result is None:
         return await undecided(fault, exchange, decision)
     if fault is not None:
-        await tell(fault)
+        await print_fault(fault)
         return _failed(fault.message, decision, status_of(fault)[0], (fault.code,))
     if kept is None:
         return _not_forwarded(decision, replayed=answer.gathered is None)
@@ -170,13 +170,13 @@ async def refuse(api: App, exchange: Exchange, error: EngineError) -> Response:
 
 async def undecided(fault: EngineError, exchange: Exchange, decision: Decision | None) -> Response:
     """The problem of a broken request or engine, with `ok` and `error` for callers of a runner."""
-    await tell(fault)
+    await print_fault(fault)
     found = describe(fault, exchange, decision)
     status = _BAD_REQUEST if fault.code == _INVALID else found.status
     return respond(answers.RunFailure(**{**dict(found), "status": status}, error=found.detail))
 
 
-async def tell(fault: EngineError) -> None:
+async def print_fault(fault: EngineError) -> None:
     """Print the stack of a fault of the engine or the runner, which helps to repair it."""
     if status_of(fault)[0] >= _OUR_FAULT and fault.code not in _NO_FAULT:
         await own_thread(lambda: print_stack(fault))

@@ -134,7 +134,7 @@ async def _run(settings: Settings, listen: Listen, report: Callable[[str], None]
     shared = shared_token()
     gate = _gate(settings, shared, context, listen)
 
-    def tell(event: str, fields: Mapping[str, Any]) -> None:
+    def log_event(event: str, fields: Mapping[str, Any]) -> None:
         if event == "crash":
             log.crash(**fields)
         else:
@@ -146,11 +146,11 @@ async def _run(settings: Settings, listen: Listen, report: Callable[[str], None]
     if listen.shadow is not None:
         from engine.replay.shadow import Shadow
 
-        shadow = Shadow(listen.shadow, settings, tell)
+        shadow = Shadow(listen.shadow, settings, log_event)
     engine = AsyncEngine(
         settings,
         gate=gate,
-        on_event=tell,
+        on_event=log_event,
         observe=metrics.decided,
         recorded=(lambda *_: None) if shadow is None else shadow.offer,
         control=False,
@@ -253,7 +253,7 @@ class Server:
                 from engine.api.watch import watch
 
                 self._begin(lambda: watch(self._api, self._settings))
-            self._tell(bound)
+            self._announce(bound)
             await self._stop.wait()
             return await self._end(servers)
         finally:
@@ -337,7 +337,7 @@ class Server:
                 api.log.event("unidentified", Level.WARNING, **fresh)
                 logged, last = logged + fresh, loop.time()
 
-    def _tell(self, bound: socket.socket) -> None:
+    def _announce(self, bound: socket.socket) -> None:
         host, port = bound.getsockname()[:2]
         scheme = "http" if self._context is None else "https"
         name = f"[{host}]" if ":" in host else host

@@ -17,7 +17,7 @@ from engine.cli import terminal
 from engine.cli.completion import prepare
 from engine.cli.outputs import print_text
 from engine.cli.streams import prepare_streams
-from engine.cli.usage import Group, finished, tell
+from engine.cli.usage import Group, finished, print_usage_error
 from engine.documents.files import printable
 from engine.errors import RAISE_LIMIT, EngineError, Exit, PolicyError, lack_of, reason_of
 from engine.version import __version__
@@ -104,7 +104,7 @@ app = typer.Typer(
 )
 
 
-def _tell_version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         print_text(__version__)
         raise typer.Exit
@@ -113,7 +113,7 @@ def _tell_version(wanted: bool) -> None:
 @app.callback()
 def _options(
     _version: Annotated[
-        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_tell_version)
+        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_print_version)
     ] = False,
     _color: terminal.Color = None,
     _quiet: terminal.Quiet = False,
@@ -130,7 +130,7 @@ def main() -> None:
     try:
         sys.exit(finished(typer.main.get_command(app), ())(prog_name="engine", standalone_mode=False))
     except typer.TyperException as error:
-        tell(error)
+        print_usage_error(error)
         sys.exit(Exit.UNREADABLE)
     except EngineError as error:
         if not isinstance(error.__cause__, BrokenPipeError):  # else nobody reads the output any more, as in `| head -1`

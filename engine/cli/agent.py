@@ -44,9 +44,9 @@ def provision(
     if how == "json":
         print_text(json_text({"agent": got.agent, "decision": decision.model_dump(mode="json")}))
     else:
-        from engine.cli.formats.show import approval_lines, tell_findings
+        from engine.cli.formats.show import approval_lines, print_findings
 
-        tell_findings(got.answer, engine.policy)
+        print_findings(got.answer, engine.policy)
         if got.agent is not None:
             print_text(f"agent {got.agent} is active")
         elif decision.approval is not None:
@@ -61,7 +61,7 @@ def provision(
 def list_agents(limit: acts.Limit = 50, state: options.State = None, how: options.Output = "text") -> None:
     """List agents, newest first, including those that were ended."""
     with acts.found(state) as store:
-        acts.tell("agents", store.agents(limit), how, _json, _lines, _CELLS)
+        acts.print_rows("agents", store.agents(limit), how, _json, _lines, _CELLS)
 
 
 @app.command("end")

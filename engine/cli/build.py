@@ -34,7 +34,7 @@ def build(
     options.demand_outside(path, into)
     with (
         Waiting() as progress,
-        sources.engine("source", "environment", progress=lambda what, *_: progress.tell(what)) as engine,
+        sources.engine("source", "environment", progress=lambda what, *_: progress.show(what)) as engine,
     ):
         answer = engine.build(path, into, digest, sources.context())
         decided = report(str(path), answer, engine.policy)

@@ -40,7 +40,7 @@ def check_rows(
     known = read_columns(columns)
     now = None if sources.now is None else int(sources.now.timestamp())
     with sources.engine(POINT) as engine, Waiting() as waiting:
-        options.tell_lowered(engine, POINT)
+        options.report_lowered(engine, POINT)
         run = check_corpus(
             engine,
             paths,
@@ -50,7 +50,7 @@ def check_rows(
             workers=workers,
             context=options.Sources().context(),
             now=now,
-            on_progress=lambda done, of: waiting.tell(f"deciding: {done:,} of {of:,} units"),
+            on_progress=lambda done, of: waiting.show(f"deciding: {done:,} of {of:,} units"),
             progress=not quiet(),
         )
     document = _document(run, into)

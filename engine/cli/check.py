@@ -123,7 +123,7 @@ def _decide(found: list[Path], digest: str | None, sources: options.Sources, rep
     if not found:
         return
     with _Progress(len(found)) as progress, sources.engine("source", progress=progress.part) as engine:
-        options.tell_lowered(engine, "source")
+        options.report_lowered(engine, "source")
         for path in found:
             progress.bundle(str(path))
             answer = engine.check("source", _request(path, digest))
@@ -157,7 +157,7 @@ class _Progress(Waiting):
 
     def part(self, what: str, done: int, of: int) -> None:
         parts = f" {done}/{of}" if of else ""
-        self.tell(f"[{self._done}/{self._total}] {what}{parts} {printable(self._path)}")
+        self.show(f"[{self._done}/{self._total}] {what}{parts} {printable(self._path)}")
 
 
 DOCUMENT = "bundle.yaml"

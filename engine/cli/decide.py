@@ -50,7 +50,7 @@ def decide(
         raise typer.BadParameter("it needs --format text", param_hint="--explain")
     stated = request_or_error(point, request)
     with sources.engine(point) as engine:
-        options.tell_lowered(engine, point)
+        options.report_lowered(engine, point)
         ask = engine.check if sources.values or sources.now else engine.decide
         answer = ask(point, stated, context=sources.context())
         text = _text(engine, answer, str(request or "standard input"), explain=explain) if how == "text" else None

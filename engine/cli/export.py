@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def export(
     sources: options.Sources,
     samples: Annotated[
-        Path, typer.Argument(metavar="SAMPLES", help="Samples, one JSON object a line, as in docs/exporting.md.")
+        Path, typer.Argument(metavar="SAMPLES", help="Samples, one JSON object per line, as in docs/exporting.md.")
     ],
     into: Annotated[
         Path, typer.Option("--into", metavar="FILE", help="New file: JSON lines, or Parquet by the suffix .parquet.")
@@ -37,7 +37,7 @@ def export(
     waiting = Waiting()
     progress = waiting.counting("exporting", lambda samples, _: f"exporting: {counted(samples, 'sample')}")
     with sources.engine("export", progress=progress) as engine:
-        options.tell_lowered(engine, "export")
+        options.report_lowered(engine, "export")
         with waiting:
             done = engine.export(samples, into, sources.context())
         if done.fault is not None and how == "text":

@@ -49,8 +49,8 @@ def fetch(
     waiting = Waiting()
     progress = waiting.counting("fetching", lambda address, of: f"fetching {address}/{of}")
     with sources.engine("network", "network_response", progress=progress, ca_file=ca_file) as engine:
-        options.tell_lowered(engine, "network")
-        options.tell_lowered(engine, "network_response")
+        options.report_lowered(engine, "network")
+        options.report_lowered(engine, "network_response")
         with waiting:
             done = engine.fetch(order, sources.context())
         if done.fault is not None and how == "text":

@@ -84,7 +84,7 @@ def _perform(
 ) -> None:
     """Ask, and print the entries, `none` or the findings; the exit code is that of the decision."""
     with sources.engine("memory") as engine:
-        options.tell_lowered(engine, "memory")
+        options.report_lowered(engine, "memory")
         got = ask(engine, sources.context())
     if got.answer.fault is not None:
         raise got.answer.fault
@@ -93,9 +93,9 @@ def _perform(
         entries = [row_document(row) for row in got.entries]
         print_text(json_text({"entries": entries, "decision": decision.model_dump(mode="json")}))
         raise typer.Exit(got.exit)
-    from engine.cli.formats.show import approval_lines, tell_findings
+    from engine.cli.formats.show import approval_lines, print_findings
 
-    tell_findings(got.answer, engine.policy)
+    print_findings(got.answer, engine.policy)
     lines = [printable(line, _BYTES) for row in got.entries for line in line_of(row).split("\n")]
     if decision.approval is not None and decision.approval.state == "requested":
         lines = [f"waiting for approval {decision.approval.id}: nothing is stored before it is granted"]

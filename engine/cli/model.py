@@ -66,7 +66,7 @@ def ask(
     messages.append({"role": "user", "content": text_of(file, ReadLimits().document_bytes, "prompt")})
     prompt = Prompt(messages, max_tokens, stream, options.text(target))
     with sources.engine("llm", ca_file=ca_file, env_file=env_file) as engine:
-        options.tell_lowered(engine, "llm")
+        options.report_lowered(engine, "llm")
         with during("waiting for the remote model"):
             done = engine.complete(prompt, sources.context())
         if done.fault is not None and how == "text":

@@ -316,7 +316,7 @@ class Sources:
                 refuse_values(fault.problems)
             for cut in engine.recovered:
                 notice(f"{cut.bytes} unfinished bytes were cut from the end of {cut.file} and kept in {cut.kept}")
-            self._tell_other_policy(engine)
+            self._report_other_policy(engine)
             yield engine
 
     @property
@@ -324,7 +324,7 @@ class Sources:
         """Whether a policy is named, in place of the one that the engines of the state may have agreed on."""
         return any((self.policy, self.rego, self.recipe, self.release, self.values))
 
-    def _tell_other_policy(self, engine: Engine) -> None:
+    def _report_other_policy(self, engine: Engine) -> None:
         """Report on standard error that the engines of the state agreed on another policy than the one named."""
         if not self._names_policy or engine.policy is None:
             return
@@ -419,7 +419,7 @@ def user() -> str:
     return user_of(os.getuid())
 
 
-def tell_lowered(engine: Engine, point: str) -> None:
+def report_lowered(engine: Engine, point: str) -> None:
     """Report on standard error which refusals of a point the served policy has lowered or waived."""
     policy = engine.policy
     if policy is None:

@@ -47,8 +47,8 @@ def release(
         "since": since,
         "reports": [str(one.absolute()) for one in reports or ()],
     }
-    with Waiting() as progress, sources.engine("release", progress=lambda what, *_: progress.tell(what)) as engine:
-        options.tell_lowered(engine, "release")
+    with Waiting() as progress, sources.engine("release", progress=lambda what, *_: progress.show(what)) as engine:
+        options.report_lowered(engine, "release")
         answer = engine.decide("release", request, context=sources.context())
         decided = report(version, answer, engine.policy)
     limits = answer.decision.limits

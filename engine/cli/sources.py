@@ -158,8 +158,8 @@ def admit(
     from engine.reports.explain import report
 
     options.demand_outside(path, into)
-    with Waiting() as progress, sources.engine("source", progress=lambda what, *_: progress.tell(what)) as engine:
-        options.tell_lowered(engine, "source")
+    with Waiting() as progress, sources.engine("source", progress=lambda what, *_: progress.show(what)) as engine:
+        options.report_lowered(engine, "source")
         answer = engine.admit(path, into, digest, sources.context())
         decided = report(str(path), answer, engine.policy)
     if answer.fault is not None and answer.decision.outcome is Outcome.ALLOW:
@@ -207,4 +207,4 @@ def _prompt(question: str) -> str | None:
 
 
 def _hashing(waiting: Waiting) -> Callable[[int, int], None]:
-    return lambda done, of: waiting.tell(f"hashing {done + 1}/{of}")
+    return lambda done, of: waiting.show(f"hashing {done + 1}/{of}")

@@ -26,7 +26,7 @@ class _Results(io.FileIO):
 
 
 class _Remarks(io.FileIO):
-    """Standard error: what nobody takes is lost, and the command goes on."""
+    """Standard error: what is not read is lost, and the command goes on."""
 
     def write(self, data: Any, /) -> int:
         try:

@@ -65,7 +65,7 @@ def _kind(parameter: Any) -> str:
     return "N" if parameter.bare_type() in _KINDS else "PATH" if described.is_path else "TEXT"
 
 
-def tell(error: Any) -> None:
+def print_usage_error(error: Any) -> None:
     """Print what is wrong with a call, in plain words."""
     if getattr(error, "possibilities", None):
         if near := get_close_matches(error.option_name, error.possibilities, cutoff=_ALIKE):

@@ -28,7 +28,7 @@ class Waiting:
         self._next = time.monotonic() + (_FIRST if self._terminal else _FIRST_ELSEWHERE)
         self._printed = False
 
-    def tell(self, line: str) -> None:
+    def show(self, line: str) -> None:
         """Write the line, when it is time."""
         if not self._quiet and (now := time.monotonic()) >= self._next:
             self._next, self._printed = now + _EVERY, True
@@ -36,7 +36,7 @@ class Waiting:
 
     def counting(self, step: str, line: Callable[[int, int], str]) -> Callable[[str, int, int], None]:
         """The progress of an engine: the line with the numbers of one step; nothing of the others."""
-        return lambda what, done, of: self.tell(line(done, of)) if what == step else None
+        return lambda what, done, of: self.show(line(done, of)) if what == step else None
 
     def __enter__(self) -> Self:
         return self
@@ -54,18 +54,18 @@ def during(what: str) -> Iterator[None]:
         return
     over, began = threading.Event(), time.monotonic()
 
-    def tell(waiting: Waiting) -> None:
+    def report(waiting: Waiting) -> None:
         while not over.wait(_EVERY / 4):
-            waiting.tell(f"engine: {what} ({time.monotonic() - began:.0f} s)")
+            waiting.show(f"engine: {what} ({time.monotonic() - began:.0f} s)")
 
     with Waiting() as waiting:
-        teller = threading.Thread(target=tell, args=(waiting,), daemon=True)
-        teller.start()
+        reporter = threading.Thread(target=report, args=(waiting,), daemon=True)
+        reporter.start()
         try:
             yield
         finally:
             over.set()
-            teller.join()
+            reporter.join()
 
 
 def _write(text: str) -> None:

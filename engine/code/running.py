@@ -74,7 +74,7 @@ class Running:
     """Keeps the runs of each caller apart, lets so many run, and lets others wait for their turn. Threads may share it.
 
     Callers take turns, and one alone gets at most half of both: there is room for the next. The owner of the process
-    shares it with nobody.
+    does not share it.
     """
 
     def __init__(self, most: int, waiting: int) -> None:
@@ -149,7 +149,7 @@ class Running:
             self._change.notify_all()
 
     def _advance(self) -> None:
-        """Let those begin that fit, and tell the others their places."""
+        """Let those begin that fit, and report their places to the others."""
         while (chosen := next(filter(self._fits, self._order()), None)) is not None:
             self._waiting.remove(chosen)
             self._begun[chosen.owner] += 1

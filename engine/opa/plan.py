@@ -2,8 +2,8 @@
 
 A plan is the policy as a list of simple statements, after imports, helpers and comprehensions are compiled away.
 Each statement is followed with values that stand for all inputs at once: a value of the policy is known, a value of
-the input is known by its path only. A statement whose reads cannot be told (`with`, a rule chosen by the input) ends
-the search, and everything counts as read. OPA still decides; this only says which inputs it cannot tell apart.
+the input is known by its path only. A statement whose reads are unknown (`with`, a rule chosen by the input) ends
+the search, and everything counts as read. OPA still decides; this only finds which inputs it cannot distinguish.
 
 Source: https://www.openpolicyagent.org/docs/ir
 """

@@ -18,7 +18,7 @@ _DEPTH = 24
 
 
 class UnknownError(Exception):
-    """A statement whose reads cannot be told."""
+    """A statement whose reads are unknown."""
 
 
 @dataclass(frozen=True, slots=True)

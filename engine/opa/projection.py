@@ -1,4 +1,4 @@
-"""Inputs that no rule can tell apart: without what is not read, and with equal names for what is only compared.
+"""Inputs that no rule can distinguish: without what is not read, and with equal names for what is only compared.
 
 Values that rules compare only with each other may have other names as long as equal ones stay equal; times that rules
 only order may be other times in the same order. Which these are follows from the plan, never from a list. So two inputs
@@ -76,7 +76,7 @@ class Projection:
         return frozenset(self._root.below)
 
     def canonical(self, document: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The input that stands for all those that rules cannot tell from this one; None if it stands for itself."""
+        """The input that stands for all that rules cannot distinguish from this one; None if it stands for itself."""
         if any(document.get(name) != [] for name in MUST_BE_EMPTY):
             return None
         found: _Found = {}

@@ -1,6 +1,6 @@
 """Answers of one OPA that equal cases share: OPA decides every distinct case once, and every request keeps its record.
 
-Two requests are equal cases if no rule can tell their inputs apart; see engine/opa/projection.py. What a point reads
+Two requests are equal cases if no rule can distinguish their inputs; see engine/opa/projection.py. What a point reads
 is found in a thread of its own once the point was asked often enough to pay for that. Until then, and if it cannot be
 found, every request is asked. One in `CHECKED` shared answers is asked all the same, and the first difference ends
 sharing. Only answers are kept, never errors, and only as long as this OPA serves this policy.
@@ -39,8 +39,7 @@ KEY_BYTES: Final = 4 << 10
 """The largest canonical input that is kept."""
 
 LARGE: Final = 2 * KEY_BYTES
-"""Bytes of an input above which nobody finds out what its point reads. Rules read most of an input, so its answer would
-not be kept."""
+"""Bytes above which an input does not start the search for what its point reads: its answer would not be kept."""
 
 Request = tuple[Mapping[str, Any], str]
 """An input, and the id of the decision that is taken on it."""
@@ -135,7 +134,7 @@ class SharedAnswers:
     ) -> None:
         """Keep so many answers, those that were used last.
 
-        `find` returns what a point reads, None if that cannot be told; `on_difference` is called with a point.
+        `find` returns what a point reads, None if that is unknown; `on_difference` is called with a point.
         """
         self._most = kept
         self._find = find

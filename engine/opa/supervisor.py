@@ -181,9 +181,9 @@ class Supervisor(Generic[PolicyT]):
                     check(fresh)
                     old = self._switch(fresh, None)
             except BaseException as error:
-                self._tell("activation_refused", code=_code(error), **revisions)
+                self._report("activation_refused", code=_code(error), **revisions)
                 raise
-            self._tell("activated", pid=fresh.pid, **revisions)
+            self._report("activated", pid=fresh.pid, **revisions)
             self._drain(old)
 
     async def leave(self) -> None:
@@ -217,7 +217,7 @@ class Supervisor(Generic[PolicyT]):
         try:
             self._add(server)
             server.ready()
-            self._tell("opa_started", pid=server.pid, seconds=round(time.monotonic() - began, 3))
+            self._report("opa_started", pid=server.pid, seconds=round(time.monotonic() - began, 3))
             yield fresh
         finally:
             with self._changed:
@@ -230,7 +230,7 @@ class Supervisor(Generic[PolicyT]):
             return None
         find = partial(reads, self._binary, server.served, server.folder)
         return SharedAnswers(
-            self._limits.shared_answers, find, lambda point: self._tell("sharing_ended", pid=server.pid, point=point)
+            self._limits.shared_answers, find, lambda point: self._report("sharing_ended", pid=server.pid, point=point)
         )
 
     def _add(self, candidate: Server) -> None:
@@ -271,18 +271,18 @@ class Supervisor(Generic[PolicyT]):
                 if not generation.alive:
                     self._restart(generation, watch)
                 elif watch.hangs(generation):
-                    self._tell("opa_hung", pid=generation.pid)
+                    self._report("opa_hung", pid=generation.pid)
                     generation.server.kill()
                 elif watch.grows(generation):
                     thread = threading.Thread(target=self._replace, args=(generation,), name="opa-replace", daemon=True)
                     thread.start()
                     self._replacing = thread
             except Exception as error:  # noqa: BLE001 - after any failure, it is tried again at the next check
-                self._tell("opa_restart_failed", code=_code(error))
+                self._report("opa_restart_failed", code=_code(error))
 
     def _restart(self, dead: Generation[PolicyT], watch: HealthHistory) -> None:
         if watch.new_death(dead):
-            self._tell("opa_exited", pid=dead.pid, seconds=round(time.monotonic() - dead.since, 3))
+            self._report("opa_exited", pid=dead.pid, seconds=round(time.monotonic() - dead.since, 3))
         with self._changed:
             self._changed.wait_for(lambda: self._closing or self._current is not dead, watch.wait_seconds())
             if self._closing or self._current is not dead:
@@ -290,7 +290,7 @@ class Supervisor(Generic[PolicyT]):
         with self._candidate(dead.policy, dead.server.served) as fresh:
             self._switch(fresh, dead)
         self.restarts += 1
-        self._tell("opa_restarted", pid=fresh.pid, restarts=self.restarts)
+        self._report("opa_restarted", pid=fresh.pid, restarts=self.restarts)
         dead.close()
 
     def _replace(self, large: Generation[PolicyT]) -> None:
@@ -300,16 +300,16 @@ class Supervisor(Generic[PolicyT]):
                 with self._candidate(large.policy, large.server.served) as fresh:
                     self._switch(fresh, large)
             except DecideError as error:
-                self._tell("opa_restart_failed", code=error.code)
+                self._report("opa_restart_failed", code=error.code)
                 return
-            self._tell("opa_replaced", pid=fresh.pid, replaced=large.pid, resident_bytes=resident)
+            self._report("opa_replaced", pid=fresh.pid, replaced=large.pid, resident_bytes=resident)
             self._drain(large)
 
     def _wake(self) -> None:
         with self._changed:
             self._changed.notify_all()
 
-    def _tell(self, name: str, **fields: Any) -> None:
+    def _report(self, name: str, **fields: Any) -> None:
         with suppress(Exception):  # supervision outlives its observer
             self._on_event(name, fields)
 

@@ -136,7 +136,7 @@ def approve_release(folder: Path, release: str, approver: str, reason: str | Non
 
 
 def policy_of(folder: Path, contents: Contents) -> PolicyBundle:
-    """The policy of a release in its folder, to be compared or released again; nobody has verified its author."""
+    """The policy of a release in its folder, to be compared or released again; its author is not verified."""
     return PolicyBundle(**_parts(folder, contents))
 
 

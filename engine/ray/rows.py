@@ -97,7 +97,7 @@ def _lines(file: BinaryIO, unit: Unit, columns: Columns) -> Iterator[Batch]:
 def _request(line: bytes, columns: Columns, place: str) -> dict[str, Any] | GatherError:
     path, _, number = place.rpartition(":")
     where = Location(path, int(number))
-    row = object_in(line, "line", "write one JSON object a line", where)
+    row = object_in(line, "line", "write one JSON object per line", where)
     if isinstance(row, GatherError):
         return row
     if taken := [name for name in PROVENANCE if name in row]:

@@ -171,7 +171,7 @@ class StandingLog:
                 except (RecordError, OSError) as error:
                     if log.usable:
                         self._failed_orders.add(order.decision_id)
-                    self._say("retention_failed", decision_id=order.decision_id, detail=str(error))
+                    self._report("retention_failed", decision_id=order.decision_id, detail=str(error))
                 else:
                     heads.carried_out(self.chain, order.decision_id, removed)
 
@@ -230,7 +230,7 @@ class StandingLog:
             self._failed(self._crashed(error))
         else:
             if self._fault is not None:
-                self._say("record_recovered", lines=self._log.seq)
+                self._report("record_recovered", lines=self._log.seq)
             self._fault = self._answered = None
         finally:
             if self._log is None and self._answered is None:
@@ -258,7 +258,7 @@ class StandingLog:
                 f"the record cannot be reopened: {error.message}", remedy=error.remedy, where=error.where
             )
         if self._fault is None or self._fault.one_line() != error.one_line():
-            self._say("record_failed", code=error.code, detail=error.one_line())
+            self._report("record_failed", code=error.code, detail=error.one_line())
         self._fault = error
 
     def _crashed(self, error: Exception) -> RecordError:
@@ -268,10 +268,10 @@ class StandingLog:
             remedy="report it; the log of `engine serve` shows where it failed (`crash`)",
         )
         if self._fault is None or self._fault.message != fault.message:
-            self._say("crash", stack=stack_of(error))
+            self._report("crash", stack=stack_of(error))
         return fault
 
-    def _say(self, event: str, **fields: Any) -> None:
+    def _report(self, event: str, **fields: Any) -> None:
         with suppress(Exception):
             self._on_event(event, fields)
 

@@ -69,7 +69,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Flip:
-    """A decision that would change; `about` is the fact that tells its request from others of the point."""
+    """A decision that would change; `about` is the fact that distinguishes its request from others of the point."""
 
     decision_id: str
     time: str

@@ -1,6 +1,6 @@
 """Live requests decided by a candidate policy too, beside their path: queued, decided in batches, recorded apart.
 
-A request is offered once its decision is durable, and nobody waits for what follows. What the queue cannot hold is
+A request is offered once its decision is durable, and no caller waits for what follows. What the queue cannot hold is
 dropped and counted, and so is what the candidate does not answer: whatever happens here changes no decision.
 """
 

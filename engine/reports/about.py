@@ -43,7 +43,7 @@ _FACTS: Mapping[str, Mapping[str, str]] = {
     },
     "tool_result": {"Tool": "tool", "Result": "status"},
 }
-"""Their paths below the input, by what they are called. The first one tells requests of a point apart."""
+"""Their paths below the input, by what they are called. The first one distinguishes requests of a point."""
 
 
 def about(body: DecisionRecord) -> dict[str, str]:

@@ -61,7 +61,7 @@ class ProxiedServer:
     def __init__(
         self, decisions: Decisions, name: str, place: Place, calls: CallContext, approver: str | None = None
     ) -> None:
-        """`approver` is the principal of the person at the client; None if nobody there may approve."""
+        """`approver` is the principal of the person at the client; None if no person there may approve."""
         self._decisions, self._place, self._calls, self._approver = decisions, place, calls, approver
         transport = "http" if place.url else "stdio"
         self._server = McpServer.model_validate(

@@ -84,7 +84,7 @@ class Backend(Protocol):
         """
 
     def moment(self, connection: Connection | None, /) -> int | None:
-        """A number that is another one once rows that were read may have changed; None if that cannot be told."""
+        """A number that is another one once rows that were read may have changed; None if that is unknown."""
 
     def demand_open(self) -> None:
         """Raise StateError if this database cannot be used, as far as known without asking it."""

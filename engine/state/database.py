@@ -149,7 +149,7 @@ class Database:
         """Nothing: writers share commits here, whatever they write."""
 
     def tidy(self, connection: Connection, _name: str, now: int, sweep: Sweep) -> None:
-        """Sweep as part of this transaction, by a clock that nobody sets while the file is open."""
+        """Sweep as part of this transaction, by a clock that cannot be set while the file is open."""
         sweep(connection, min(now, int(self._booted_at + clock())))
 
     def give_back(self, operation: Callable[[Connection], object]) -> None:
@@ -351,10 +351,10 @@ def _create(path: Path) -> None:
 
 
 def _opening(path: Path) -> tuple[str, str]:
-    """How SQLite opens the file, never making it anew, and the journal that it then tells of.
+    """How SQLite opens the file, never making it anew, and the journal that it then reports.
 
     In a folder that cannot be written it is only read; where no write-ahead log is beside it, nobody has it open and
-    it does not change, which SQLite has to be told.
+    it does not change, which SQLite cannot see by itself.
     """
     if os.access(path.parent, os.W_OK):
         return "mode=rw", "wal"

@@ -123,7 +123,7 @@ class Tokens(Part):
         return row if again or not row.single_use or self._use(row.id, now) else None
 
     def tokens_at_hand(self, presented: str | None) -> bool:
-        """Whether `token` with this text, or `any_issued` with None, can tell without waiting for a server."""
+        """Whether `token` with this text, or `any_issued` with None, can answer without waiting for a server."""
         if not self._database.lag:
             return True
         if presented is None:

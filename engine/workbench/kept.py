@@ -30,9 +30,9 @@ _SANDBOXED = b"default-src 'none'; sandbox; frame-ancestors 'none'"
 
 @dataclass(frozen=True, slots=True)
 class KeptFile:
-    """A file of a run. `size` in bytes is None where only reading it would tell; `media_type` is a guess by its name.
+    """A file of a run. `size` in bytes is None where it has to be read for that; `media_type` is a guess by its name.
 
-    `picture` says whether a page may show it.
+    `picture`: whether a page may show it.
     """
 
     name: str

@@ -87,7 +87,7 @@ class Folder:
 
     @property
     def signed(self) -> bool:
-        """Whether there is a signature; whose it is, only the public key tells."""
+        """Whether there is a signature; whose it is, only the public key shows."""
         return self.contents is not None and SIGNATURES in self.contents.files
 
     @property

@@ -75,7 +75,7 @@ def _release_named(desk: Desk, name: str) -> Folder:
 
 
 def history(desk: Desk) -> list[tuple[Entry, PolicyRecord]]:
-    """What became of the active policy, as `engine policy history` tells it, the newest first."""
+    """What became of the active policy, as `engine policy history` lists it, the newest first."""
     if not desk.settings.state.is_dir():
         return []
     entries = islice(newest(desk.settings.state, Filter(kind="policy")), _MOST_CHANGES)

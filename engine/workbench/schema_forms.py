@@ -205,7 +205,7 @@ def _resolved(schema: Schema, root: Schema, value: Any) -> Schema:
 
 
 def _fits(schema: Schema, value: Any) -> bool:
-    """Whether a value has the type of a schema, as far as alternatives are told apart by it."""
+    """Whether a value has the type of a schema, as far as it distinguishes alternatives."""
     if (choices := _choices(schema)) is not None:
         return value in choices
     kinds: Mapping[str, tuple[type, ...]] = {

@@ -1,4 +1,4 @@
-"""Law 10: OPA decides every distinct case. What no rule can tell apart has one decision, at every point."""
+"""Law 10: OPA decides every distinct case. What no rule can distinguish has one decision, at every point."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def test_a_later_override_wins(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("overlay", [{}, {"bundles/house/values/licenses.yaml": b"licenses: {ISC: refuse}"}])
 def test_an_override_changes_no_other_policy(overlay: dict[str, bytes]) -> None:
-    """Files that did not change are read once a process."""
+    """Files that did not change are read once per process."""
     files = {"policy/levels.yaml": b"levels: {}", "policy/licenses.yaml": b"licenses: {MIT: admit}\nmost: 5", **overlay}
     own = {"ISC": "refuse"} if overlay else {}
     for overrides, licenses in (((), {}), (("licenses.licenses.MIT=refuse", "licenses.most=7"), {"MIT": "refuse"})) * 2:

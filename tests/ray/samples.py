@@ -68,7 +68,7 @@ def write_parquet(path: Path, some: list[dict[str, Any]], row_group: int) -> Pat
 
 
 def write_lines(path: Path, some: list[dict[str, Any]], *, broken: tuple[int, ...] = ()) -> Path:
-    """One object a line; lines with a number of `broken`, from 1, are cut off in the middle."""
+    """One object per line; lines with a number of `broken`, from 1, are cut off in the middle."""
 
     def line(number: int, one: dict[str, Any]) -> str:
         text = json.dumps(one)

@@ -81,7 +81,7 @@ def test_a_row_that_states_no_request_is_an_error_with_its_place(change: dict[st
     ],
 )
 def test_a_line_that_is_not_a_json_object_is_refused_with_the_reason(line: bytes, said: str) -> None:
-    assert str(object_in(line, "line", "write one JSON object a line")) == said
+    assert str(object_in(line, "line", "write one JSON object per line")) == said
 
 
 def test_a_missing_label_is_for_the_policy_to_refuse() -> None:

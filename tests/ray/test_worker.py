@@ -140,7 +140,7 @@ def test_a_broken_line_is_a_recorded_deny_with_file_and_line(worker: CorpusWorke
     broken = [(one["request_id"], one["outcome"], one["findings"][0]["code"]) for one in lines if one["input"] is None]
     assert broken == [(f"{unit.place}:{n}", "deny", "engine.input_unreadable") for n in (3, 20)]
     stated = json.loads((tmp_path / "run" / "segments" / name / "unit.json").read_bytes())
-    first = f"{unit.place}:3: the line is not JSON; write one JSON object a line"
+    first = f"{unit.place}:3: the line is not JSON; write one JSON object per line"
     assert stated["first"]["engine.input_unreadable"] == first
     assert stated["first"]["license_incompatible"].startswith(f"{unit.place}:8: required: The license is compatible ")
     written = (tmp_path / "run" / "rows" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()

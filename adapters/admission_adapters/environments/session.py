@@ -236,7 +236,7 @@ async def open_environment_async(
 
 
 async def _opened(folder: Path) -> OpenEnvironment:
-    """Open an environment in a thread; one that nobody waits for any more is closed."""
+    """Open an environment in a thread; one whose caller no longer waits is closed."""
     opening = asyncio.ensure_future(asyncio.to_thread(OpenEnvironment, folder))
     try:
         return await asyncio.shield(opening)

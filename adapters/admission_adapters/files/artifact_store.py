@@ -50,7 +50,7 @@ class ArtifactStore:
         """Store an object for `days` from `now` (seconds since 1970 UTC), durable on return; returns its digest.
 
         An object that is already stored is kept until the later of the two dates. Expired objects are removed
-        by a clock that nobody sets while the store is open, if `now` is ahead of it.
+        by a clock that cannot be set while the store is open, if `now` is ahead of it.
         """
         if days < 1:
             raise WorkError(

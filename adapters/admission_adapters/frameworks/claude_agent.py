@@ -8,7 +8,7 @@
 A call is decided on before the command line makes it, and its result before the model gets it. With an `approver` at
 the gate and `can_use_tool=claude.can_use_tool(person)`, a call that waits for a person is asked about by that function;
 without it, such a call is denied, because the command line would make it on anyone's word. The conversation is the
-session. The text of a tool's error is shown as it is: the SDK lets nobody change it.
+session. The text of a tool's error is shown as it is: the SDK has no hook that can change it.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class ClaudeGate:
     async def _begin(
         self, use: str, name: str, arguments: Any, session: str | None, *, approved: bool = False
     ) -> GateReply | None:
-        """What the model is told of a refused call; None if the tool may run, and its call waits for the result."""
+        """What the model gets for a refused call; None if the tool may run, and its call waits for the result."""
         loop = asyncio.get_running_loop()
         allowed: asyncio.Future[None] = loop.create_future()
         result: asyncio.Future[Any] = loop.create_future()

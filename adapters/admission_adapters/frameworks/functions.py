@@ -2,7 +2,7 @@
 
     tools = gated(gate, [search, send], person=ask)
 
-Each keeps its name, docstring, signature and type hints: the framework reads from them what it tells the model. A
+Each keeps its name, docstring, signature and type hints: the framework makes the definition for the model from them. A
 refusal, the failure of a function and the id of a call that waits are returned as text.
 """
 

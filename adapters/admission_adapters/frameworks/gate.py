@@ -52,7 +52,7 @@ class Engine(Decides[Answer], Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GateReply:
-    """What a model is told of a call.
+    """What a model gets to know of a call.
 
     `value` is the tool's own result if nothing of it was taken out, else what is left of it, or why there is none.
     `waits`: the person of the framework may approve the call.
@@ -87,7 +87,7 @@ class AgentGate(Gate[Answer]):
     ) -> None:
         """`context`, `policy`, `profile`, `cwd`, `home` and `environment` are those of a `ToolGate`.
 
-        `approver` is the principal of the person who answers in the framework; None if nobody there may approve.
+        `approver` is the principal of the person who answers in the framework; None if no person there may approve.
         """
         super().__init__(
             engine, ToolRegistry(), context, policy=policy, profile=profile, cwd=cwd, home=home, environment=environment

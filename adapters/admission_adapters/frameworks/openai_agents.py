@@ -3,9 +3,9 @@
     agent = Agent(name="assistant", tools=gated(gate, [search, send]))
 
 With an `approver` at the gate, a call that waits for a person is an interruption of the run; `state.approve(…)` is that
-person's word, for this call: with `always_approve` it approves none, because nobody saw the others. The conversation is
-the `group_id` of the RunConfig, if it has one. Servers of MCP go behind `engine mcp proxy`; hosted tools run elsewhere,
-where no gate is.
+answer, for this call: with `always_approve` it approves none, because the person did not see the others. The
+conversation is the `group_id` of the RunConfig, if it has one. Servers of MCP go behind `engine mcp proxy`; hosted
+tools run elsewhere, where no gate is.
 """
 
 from __future__ import annotations

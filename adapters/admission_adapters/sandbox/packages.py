@@ -105,7 +105,7 @@ def build(name: str, lock: Path, folder: Path, wheels: Path | None = None) -> Pa
 
 
 def find(name: str, folder: Path) -> Packages | None:
-    """What the manifest of an environment says; None if there is none. Whether it is true, `tree_of` tells."""
+    """What the manifest of an environment states; None if there is none. `tree_of` shows whether it is true."""
     try:
         stated = json.loads((folder / f"{name}.json").read_bytes()) if _NAME.fullmatch(name) else None
         if (

@@ -395,7 +395,7 @@ class Pump:
 
 
 def _new_id() -> str:
-    """An id that nobody can guess: neither side asks under it first, or answers what the other side was asked."""
+    """An id that cannot be guessed: neither side asks under it first, or answers what the other side was asked."""
     return f"gate-{secrets.token_hex(16)}"
 
 

@@ -1,7 +1,7 @@
 """The proxy of one sandbox: serves the listener that came out of its network namespace.
 
 Every request is decided on, also one that asks for no tunnel, and refused with the codes of its decision. One that
-needs an approval is refused too, with the id of the approval: a command waits for nobody while it runs. The listener
+needs an approval is refused too, with its id: a running command does not wait for a person. The listener
 belongs to one sandbox, so what comes in needs no token.
 """
 

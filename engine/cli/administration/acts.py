@@ -162,7 +162,7 @@ def found(state: options.StateAt | None) -> Iterator[Store]:
         yield store
 
 
-def tell(
+def print_rows(
     what: str,
     rows: Sequence[Row],
     how: options.Output,

@@ -44,7 +44,7 @@ def list_approvals(
 ) -> None:
     """List approval requests, newest first."""
     with acts.found(state) as store:
-        acts.tell("approvals", store.approvals(only, limit), how, _json, _lines, _CELLS)
+        acts.print_rows("approvals", store.approvals(only, limit), how, _json, _lines, _CELLS)
 
 
 def _lines(row: ApprovalRow) -> list[str]:

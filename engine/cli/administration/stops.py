@@ -51,11 +51,11 @@ def _stop(scope: str, name: str, reason: str | None, sources: options.Sources) -
         raise acts.with_tools(refused, sources, name) from None
     print_text(f"stopped: {_description(done['scope'], done['name'])}: {done['id']}")
     if scope == "principal":
-        _tell_unseen(name, sources.state)
+        _warn_if_unknown(name, sources.state)
     remark(f"to lift the stop: engine stop lift {done['id']} --reason TEXT")
 
 
-def _tell_unseen(name: str, state: options.StateAt | None) -> None:
+def _warn_if_unknown(name: str, state: options.StateAt | None) -> None:
     """Warn of a principal that the state does not know: it may come yet, or the name is misspelt."""
     with acts.found(state) as store:
         known = {options.user(), *(row.principal for row in store.tokens())}
@@ -71,7 +71,7 @@ def _tell_unseen(name: str, state: options.StateAt | None) -> None:
 def list_stops(limit: acts.Limit = 50, state: options.State = None, how: options.Output = "text") -> None:
     """List stops, newest first, including those that were lifted."""
     with acts.found(state) as store:
-        acts.tell("stops", store.stops(limit), how, row_document, _lines, _CELLS)
+        acts.print_rows("stops", store.stops(limit), how, row_document, _lines, _CELLS)
 
 
 @app.command("lift")

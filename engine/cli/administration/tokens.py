@@ -71,7 +71,7 @@ def issue_token(
 def list_tokens(state: options.State = None, how: options.Output = "text") -> None:
     """List all tokens issued here, newest first, without their secrets."""
     with acts.found(state) as store:
-        acts.tell("tokens", store.tokens(), how, acts.with_validity, _lines, _CELLS)
+        acts.print_rows("tokens", store.tokens(), how, acts.with_validity, _lines, _CELLS)
 
 
 _CELLS: dict[str, Callable[[TokenRow], str]] = {

@@ -137,7 +137,7 @@ def run_action(
             with suppress(EngineError):  # then nothing can be decided either, and the run says so
                 document["contract"] = default_contract(engine.opened, "program")
         printer = OutputPrinter()
-        watch = RunWatcher(cancel, _tell, printer.take) if how == "text" else RunWatcher(cancel)
+        watch = RunWatcher(cancel, _remark_phase, printer.take) if how == "text" else RunWatcher(cancel)
         if repair is None:
             done = engine.run_code(document, context, watch)
         else:
@@ -177,7 +177,7 @@ def list_runs(
                 )
             print_text(json_text(json.loads(row.result)))
             return
-        acts.tell("runs", store.code_runs(None, None, now, limit), how, _row, _lines, _CELLS)
+        acts.print_rows("runs", store.code_runs(None, None, now, limit), how, _row, _lines, _CELLS)
 
 
 def _row(row: CodeRunRow) -> dict[str, Any]:
@@ -326,7 +326,7 @@ def _cancelled_by_interrupt(cancel: threading.Event) -> Iterator[None]:
 _PHASES = {"plan": "checking the action", "policy_check": "checking the policy", "execute": "running in the sandbox"}
 
 
-def _tell(phase: str) -> None:
+def _remark_phase(phase: str) -> None:
     remark(f"engine: {_PHASES[phase]}")
 
 

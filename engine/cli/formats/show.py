@@ -85,7 +85,7 @@ def finding_text(finding: Finding, approval: Approval | None = None, found: str 
     return f"{finding.code}{about}: {requirement_text(finding.code, finding.requirement)}{waived}{there_is}\n  {end}"
 
 
-def tell_findings(answer: Answer, policy: PolicyBundle | None) -> None:
+def print_findings(answer: Answer, policy: PolicyBundle | None) -> None:
     """Print every finding of an answer on standard error."""
     from engine.reports.explain import report
 

@@ -1,6 +1,6 @@
 """`engine doctor --runner URL`: what of a runner can be reached from here, where its callers are.
 
-A runner that listens on 127.0.0.1 passes a health check in its own container while nobody else can connect. So every
+A runner on 127.0.0.1 passes a health check in its own container while no other machine can connect. So every
 address of the host is tried from this machine, and `/health` is asked over the same connection that a run would use:
 without a client certificate, to find out whether the runner demands one, and with it.
 """
@@ -167,17 +167,17 @@ def _health(url: SplitResult, host: str, port: int, context: ssl.SSLContext | No
         return _Health(problem=why, remedy="name its authority with --ca-file, and use a name that its certificate has")
     except (ssl.SSLError, ConnectionError) as error:
         if context is None:
-            return _Health(problem=f"no usable answer: {reason(error)}", remedy=_speaks("https"))
+            return _Health(problem=f"no usable answer: {reason(error)}", remedy=_check_listener("https"))
         reason_text = (getattr(error, "reason", None) or "").lower().replace("_", " ")
         if isinstance(error, ssl.SSLError) and "alert" not in reason_text and not isinstance(error, ssl.SSLEOFError):
-            return _Health(problem=f"TLS failed: {reason_text or reason(error)}", remedy=_speaks("http"))
+            return _Health(problem=f"TLS failed: {reason_text or reason(error)}", remedy=_check_listener("http"))
         return _Health(cut=f"ended TLS before it answered{f' ({reason_text})' if 'alert' in reason_text else ''}")
     except (OSError, http.client.HTTPException, ValueError) as error:
         return _Health(problem=f"no usable answer: {reason(error)}", remedy="check that a runner listens there")
     return _Health(status, document)
 
 
-def _speaks(scheme: str) -> str:
+def _check_listener(scheme: str) -> str:
     return f"check that a runner listens there, and whether its address begins with {scheme}"
 
 

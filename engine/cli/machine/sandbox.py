@@ -199,10 +199,10 @@ def perform(engine: Engine, request: dict[str, Any], stdin: bytes, context: Any)
 
 
 def _show(answer: Answer, ended: RunResult | None, policy: PolicyBundle | None) -> None:
-    from engine.cli.formats.show import tell_findings
+    from engine.cli.formats.show import print_findings
 
     if ended is None:
-        tell_findings(answer, policy)
+        print_findings(answer, policy)
         typer.echo(f"nothing was run: {answer.decision.outcome}, decision {answer.decision.decision_id}", err=True)
         return
     for data, stream in ((ended.stdout, sys.stdout), (ended.stderr, sys.stderr)):

@@ -52,7 +52,7 @@ def lint_policy(
         checked = replace(checked, problems=problems)
     for row in () if policy is None else policy.rows_spelled_alike():
         notice(f"{row.where}: {row.message}; {row.remedy}")
-    _tell(how, [checked])
+    _print(how, [checked])
 
 
 @options.sourced(*options.RULES, "values")
@@ -67,12 +67,12 @@ def run_policy_tests(
     """
     built, policy = _built(sources)
     if policy is None:
-        _tell(how, [built])
+        _print(how, [built])
         return
     folders = [one for one in (sources.settings().recipe / "cases", cases) if one is not None and one.is_dir()]
     values = tuple(sources.values or ())
     cases_of = (_cases(folder, sources.settings(), values) for folder in folders)
-    _tell(how, [*_rego_tests(policy, cases=bool(folders)), *cases_of])
+    _print(how, [*_rego_tests(policy, cases=bool(folders)), *cases_of])
 
 
 def edit_problems(policy: PolicyBundle, settings: Settings) -> tuple[Problem, ...] | None:
@@ -102,7 +102,7 @@ def _edited(policy: PolicyBundle, settings: Settings, scratch: Path) -> Settings
     return own
 
 
-def _tell(how: ReportFormat, checked: list[Checked]) -> None:
+def _print(how: ReportFormat, checked: list[Checked]) -> None:
     from engine.cli.formats.problems import render
 
     print_text(render(how, checked))

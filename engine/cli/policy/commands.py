@@ -86,8 +86,8 @@ def build_policy(
     with refusals():
         summary = None if record is None else _replayed(record, built, sources)
         statement, removed = build_release(built, output, by, after or sequence or 1, summary)
-    tell_release("written", statement)
-    _tell_removed(removed)
+    print_release("written", statement)
+    _print_removed(removed)
 
 
 def _replayed(state: Path, policy: PolicyBundle, sources: options.Sources) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def _replayed(state: Path, policy: PolicyBundle, sources: options.Sources) -> di
     require_intact(state)
     with Waiting() as waiting:
         return replay_summary(
-            state, policy, sources.settings().opa, lambda done, _: waiting.tell(f"decisions replayed: {done:,}")
+            state, policy, sources.settings().opa, lambda done, _: waiting.show(f"decisions replayed: {done:,}")
         )
 
 
@@ -110,7 +110,7 @@ def sign_policy(
 
     with refusals():
         statement = sign_release(folder, key, find_binary())
-    tell_release("signed", statement)
+    print_release("signed", statement)
 
 
 @app.command("verify")
@@ -123,10 +123,10 @@ def verify_policy(folder: Folder, key: options.ReleaseKey = None, after: Previou
     with refusals():
         contents = verify_release(folder, key, find_binary())
         before = None if after is None else verify_release(after, key, find_binary())
-    tell_release("verified", contents.statement)
+    print_release("verified", contents.statement)
     if contents.approval is not None:
         print_text(f"author   {contents.statement.author}\napproved by {contents.approval.approver}")
-    _tell_removed(() if before is None else before.catalogue.without(contents.catalogue))
+    _print_removed(() if before is None else before.catalogue.without(contents.catalogue))
 
 
 @app.command("activate")
@@ -234,13 +234,13 @@ def refusals() -> Iterator[None]:
         raise typer.Exit(Exit.POLICY_INVALID) from error
 
 
-def tell_release(done: str, statement: Statement) -> None:
+def print_release(done: str, statement: Statement) -> None:
     """Print what was done to a release, and its revisions."""
     print_text(f"{done:<8} release {statement.sequence} of {statement.name}, built {statement.created_at}")
     print_text(f"rules    {statement.rules}\nvalues   {statement.values}")
 
 
-def _tell_removed(codes: Iterable[str]) -> None:
+def _print_removed(codes: Iterable[str]) -> None:
     for code in codes:
         print_text(f"removed  {_one_line(code)}")
 

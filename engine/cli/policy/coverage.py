@@ -13,7 +13,7 @@ import typer
 from engine.cli import options
 from engine.cli.outputs import json_text, print_text
 from engine.cli.policy.commands import built_policy
-from engine.cli.record.commands import Mode, Since, read_decisions, tell_unreadable
+from engine.cli.record.commands import Mode, Since, read_decisions, report_unreadable
 from engine.documents.files import counted, printable
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def coverage(
     gaps.sort(key=lambda gap: order.index(gap.kind))
     print_text(_json(built, gaps, used, since) if how == "json" else _text(built, gaps, used, since))
     for place in () if used is None else used.unreadable:
-        tell_unreadable(place)
+        report_unreadable(place)
 
 
 def _text(built: PolicyBundle, gaps: list[Gap], used: Usage | None, since: str | None) -> str:

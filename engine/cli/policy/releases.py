@@ -10,8 +10,8 @@ import typer
 from engine.cli import options
 from engine.cli.administration import acts
 from engine.cli.outputs import json_text, print_text
-from engine.cli.policy.commands import Author, Folder, refusals, tell_release
-from engine.cli.record.commands import existing_folder, tell_unreadable
+from engine.cli.policy.commands import Author, Folder, print_release, refusals
+from engine.cli.record.commands import existing_folder, report_unreadable
 from engine.documents.files import printable
 from engine.errors import Location
 
@@ -30,7 +30,7 @@ def approve_policy(sources: options.Sources, folder: Folder, reason: acts.Reason
 
     with refusals():
         statement, approval = approve(folder, reason, lambda request: acts.act(sources, request))
-    tell_release("approved", statement)
+    print_release("approved", statement)
     print_text(f"author   {printable(statement.author)}\napproved by {printable(approval.approver)}")
 
 
@@ -49,7 +49,7 @@ def roll_back(
 
     with refusals():
         statement = releasing.roll_back(folder, after, output, author or options.user(), reason)
-    tell_release("written", statement)
+    print_release("written", statement)
 
 
 def history(state: options.State = None, how: options.Output = "text") -> None:
@@ -62,7 +62,7 @@ def history(state: options.State = None, how: options.Output = "text") -> None:
     found = []
     for entry in entries(existing_folder(state), Filter(kind="policy")):
         if isinstance(entry, Location):
-            tell_unreadable(entry)
+            report_unreadable(entry)
         elif entry.body.kind == "policy":
             found.append((entry, entry.body))
     if how == "json":

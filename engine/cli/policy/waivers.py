@@ -8,7 +8,7 @@ from typing import Any
 from engine.cli import options
 from engine.cli.outputs import json_text, print_text
 from engine.cli.policy.commands import built_policy
-from engine.cli.record.commands import Since, read_decisions, tell_unreadable
+from engine.cli.record.commands import Since, read_decisions, report_unreadable
 from engine.documents.files import counted, printable
 
 
@@ -26,7 +26,7 @@ def list_waivers(sources: options.Sources, since: Since = None, how: options.Out
         read_decisions(sources.state, lambda folder, progress: waivers_used(folder, since, progress)) or WaiversUsed()
     )
     for place in used.unreadable:
-        tell_unreadable(place)
+        report_unreadable(place)
     rows = waiver_rows(built, used, int(now.timestamp()))
     text = "\n".join(line for row in rows for line in _waiver(row)) or "no waivers"
     print_text(json_text({"waivers": rows}) if how == "json" else text)

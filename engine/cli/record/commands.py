@@ -220,7 +220,7 @@ def show_record(
     else:
         print_text(selection_text(selection, detailed=decision_id is not None))
     for place in selection.unreadable:
-        tell_unreadable(place)
+        report_unreadable(place)
     if decision_id is not None and not selection.entries:
         raise typer.Exit(Exit.UNREADABLE)
 
@@ -250,7 +250,7 @@ def export_record(
     with nullcontext() if output is None else _new_file(output) as file:
         for line in make(folder, criteria):
             if isinstance(line, Location):
-                tell_unreadable(line)
+                report_unreadable(line)
             elif file is None:
                 print_text(line)
             else:
@@ -367,9 +367,9 @@ def read_decisions(state: options.StateAt | None, read: Callable[[Path, Callable
     if state is None and not options.state_folder(None).is_dir():
         return None
     with Waiting() as waiting:
-        return read(existing_folder(state), lambda count: waiting.tell(f"decisions read: {count:,}"))
+        return read(existing_folder(state), lambda count: waiting.show(f"decisions read: {count:,}"))
 
 
-def tell_unreadable(place: Location) -> None:
+def report_unreadable(place: Location) -> None:
     """Report on standard error that a line of the record could not be read."""
     typer.echo(f"{place} is not a valid record; run `engine record verify`", err=True)

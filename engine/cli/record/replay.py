@@ -9,7 +9,7 @@ import typer
 from engine.cli import options
 from engine.cli.outputs import json_text, print_text
 from engine.cli.policy.commands import built_policy
-from engine.cli.record.commands import Point, Principal, Since, existing_folder, require_intact, tell_unreadable
+from engine.cli.record.commands import Point, Principal, Since, existing_folder, report_unreadable, require_intact
 from engine.cli.record.replayed import replay_page, replay_text
 from engine.cli.waiting import Waiting
 from engine.errors import Exit, GatherError
@@ -62,9 +62,9 @@ def replay_record(
         Waiting() as waiting,
     ):
         criteria = Filter(since=since, point=point, principal=principal)
-        found = replay(folder, criteria, candidate, sample, lambda done, read: waiting.tell(_bar(done, read, lines)))
+        found = replay(folder, criteria, candidate, sample, lambda done, read: waiting.show(_bar(done, read, lines)))
     for place in found.unreadable:
-        tell_unreadable(place)
+        report_unreadable(place)
     if not found.decisions:
         raise GatherError("no recorded decision matches", remedy="widen --since, --point or --principal")
     title = f"Replay by policy {policy.name}"

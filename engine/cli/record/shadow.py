@@ -45,25 +45,25 @@ def report_shadow(
     with Waiting() as waiting:
         criteria = Filter(since=since, point=point, principal=principal)
         found = shadowed(
-            folder, criteria, policy, lambda done, read: waiting.tell(f"lines read: {read:,}, of a candidate: {done:,}")
+            folder, criteria, policy, lambda done, read: waiting.show(f"lines read: {read:,}, of a candidate: {done:,}")
         )
     if found is None:
         raise GatherError(
             "no recorded shadow decision matches",
             remedy="start the server with `engine serve --shadow DIR`, or widen --since, --point or --principal",
         )
-    _tell(found, policy)
+    _report_left_out(found, policy)
     name = policy.name if found.known else None
     title = f"What {'a candidate' if name is None else f'policy {name}'} decided beside the server"
     report(found.found, replay_document(found.found, name, found.revisions), how, title)
 
 
-def _tell(found: Shadowed, policy: PolicyBundle) -> None:
+def _report_left_out(found: Shadowed, policy: PolicyBundle) -> None:
     """Report on standard error what is not in the report."""
     if not found.known:
         typer.echo(
-            f"nothing was recorded of policy {policy.name} as it is now; reported without its words is the candidate "
-            "that was recorded last",
+            f"nothing was recorded of policy {policy.name} as it is now; this report is about the candidate "
+            "that was recorded last, without the texts of its rules",
             err=True,
         )
     for revisions, count in found.others.items():

@@ -33,7 +33,7 @@ def list_prefixes(
     """List approved command prefixes, newest first, including expired and revoked ones."""
     with acts.found(state) as store:
         rows = store.prefixes(principal, cwd, limit)
-    acts.tell("prefixes", rows, how, acts.with_validity, _lines, _CELLS)
+    acts.print_rows("prefixes", rows, how, acts.with_validity, _lines, _CELLS)
 
 
 _CELLS: dict[str, Callable[[PrefixRow], str]] = {

@@ -18,10 +18,10 @@ from engine.secrets.randomness import looks_random
 Kind = Literal["image", "link", "text"]
 
 MOST = 2_000
-"""Links with data that are told apart; a text with more is not read to its end."""
+"""Distinct links with data that are listed; a text with more is not read to its end."""
 
 _BACK = 1_000
-"""Characters in which the beginning of a link's text is looked for."""
+"""Characters in which the start of a link's text is looked for."""
 
 _COVERED = 64
 """Characters from the start of an address in which no other one begins; behind them, one may be in its query."""

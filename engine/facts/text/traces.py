@@ -1,4 +1,4 @@
-"""Whether a text has a stack trace: frames of a program, which tell a model nothing that it can correct (B30)."""
+"""Whether a text has a stack trace: frames of a program, from which a model can correct nothing (B30)."""
 
 from __future__ import annotations
 

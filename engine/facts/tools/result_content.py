@@ -40,7 +40,7 @@ class _Piece:
 
 
 class ResultContent:
-    """What was found in a result. `links` are told apart by what they are, each once.
+    """What was found in a result. `links` has each distinct link once.
 
     `complete`: there were few enough to list them.
     """

@@ -17,7 +17,7 @@ clean if {
 }
 
 # METADATA
-# description: All of the code was scanned; its findings are reported and bind nobody.
+# description: All of the code was scanned; its findings are reported and refuse nothing.
 # custom:
 #   proof: each list is present, and its items are named; it is empty if the code has nothing of that kind
 readable if {

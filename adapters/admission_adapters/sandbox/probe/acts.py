@@ -146,7 +146,7 @@ def opened(path: str) -> str:
 
 
 def written(path: str, *, keep: bool = False) -> str:
-    """Create a file, and remove it unless told to keep it."""
+    """Create a file, and remove it unless it is to be kept."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
     try:
         os.write(handle, b"canary")

@@ -144,10 +144,10 @@ class RunSupervision:
             kept = data[: max(0, self._bounds.stdout_bytes - observed.stdout_bytes)]
             if self._dialogue is not None:
                 self._dialogue.hear(kept)
-            self._tell("stdout", kept)
+            self._pass_on("stdout", kept)
             observed.stdout_bytes = _count(observed.stdout, observed.stdout_bytes, data, self._bounds.stdout_bytes)
         elif source == sandbox.stderr:
-            self._tell("stderr", data[: max(0, self._bounds.stderr_bytes - observed.stderr_bytes)])
+            self._pass_on("stderr", data[: max(0, self._bounds.stderr_bytes - observed.stderr_bytes)])
             observed.stderr_bytes = _count(observed.stderr, observed.stderr_bytes, data, self._bounds.stderr_bytes)
         else:
             observed.report.feed(data)
@@ -155,7 +155,7 @@ class RunSupervision:
                 self._ended = time.monotonic()
         return True
 
-    def _tell(self, stream: str, data: bytes) -> None:
+    def _pass_on(self, stream: str, data: bytes) -> None:
         if self._on_output is not None and data:
             self._on_output(stream, data)
 

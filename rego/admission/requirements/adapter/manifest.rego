@@ -29,7 +29,7 @@ format_known if input.manifest.format == 1
 
 # METADATA
 # title: Every field of the manifest is known
-# description: A field that nobody reads could be taken for a promise.
+# description: A field that is not read could be taken for a promise.
 # custom:
 #   code: manifest_field_unknown
 #   each: manifest.unknown_fields

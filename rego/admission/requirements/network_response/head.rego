@@ -5,7 +5,7 @@ import future.keywords.not
 
 # METADATA
 # title: The response is not a redirect
-# description: A redirect leads to an address that nobody decided on, so none is followed.
+# description: A redirect leads to an address that was not decided on, so none is followed.
 # custom:
 #   code: redirect_blocked
 #   after: [response_malformed]

@@ -9,7 +9,7 @@ _adds_nothing if input.adds == []
 
 # METADATA
 # title: A call that reads untrusted or private data, or sends something out, names its run
-# description: What a run has touched is counted by its id. Without one, nobody knows what was touched before.
+# description: What a run has touched is counted by its id. Without one, it is not known what was touched before.
 # custom:
 #   code: run_unnamed
 #   standing: confirm
