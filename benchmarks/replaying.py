@@ -57,5 +57,5 @@ def _replayed(state: Path, candidate: Candidate) -> float:
     done = replay(state, Filter(), candidate, None, lambda *_: None)
     taken = time.perf_counter() - started
     if done.count("unchanged") != _DECISIONS:
-        raise NotMeasuredError(f"the policy of the record decides otherwise: {done.points}")
+        raise NotMeasuredError(f"the policy of the record decides differently: {done.points}")
     return taken

@@ -183,7 +183,7 @@ class Follower:
             self._changed.wait_for(lambda: self._closing or state() != "proposed", PROPOSED_SECONDS)
             if self._closing or state() not in {"switching", "active"}:
                 raise DecideError(
-                    f"release {activation.sequence} of `{activation.name}` was loaded, and not switched to",
+                    f"release {activation.sequence} of `{activation.name}` was loaded but not activated",
                     remedy="activate it again: `engine policy activate`",
                     code="policy_stale",
                 )

@@ -13,7 +13,7 @@ BEAT_SECONDS = 1.0
 """Between two beats of an engine."""
 
 GONE_SECONDS = 10.0
-"""After so long without a beat an engine is gone: no activation waits for it, and an old release allows nothing there."""
+"""Seconds without a beat after which an engine is gone: no activation waits for it, and it decides nothing."""
 
 SWITCH_SECONDS = 10.0
 """For engines to begin with a release that they have loaded, and to end what they decide under the one before."""

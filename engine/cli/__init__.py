@@ -95,7 +95,7 @@ app = typer.Typer(
     cls=_Commands,
     help="Policy-as-code admission engine: decides what may run, and within what limits.",
     epilog="Exit codes: 0 allow; 1 deny; 2 usage, or an input that cannot be read; 3 confirm; 4 failed closed: OPA, "
-    "record or state; 5 rules or values are invalid; 6 a replay decides otherwise.",
+    "record or state; 5 rules or values are invalid; 6 a replay decides differently.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     add_completion=False,

@@ -85,11 +85,11 @@ def check(
     """Check source bundles without enforcing anything; exits with the worst exit code of all."""
     if ray is not None:
         if digest is not None or changed is not None or outputs:
-            raise typer.BadParameter("a corpus has no --digest, --changed or --output", param_hint="--ray")
+            raise typer.BadParameter("it excludes --digest, --changed and --output", param_hint="--ray")
         check_rows(sources, paths, how, ray, columns, into, workers)
     for value, hint in ((columns, "--columns"), (into, "--into"), (workers, "--workers")):
         if value is not None:
-            raise typer.BadParameter("it belongs to --ray", param_hint=hint)
+            raise typer.BadParameter("it needs --ray", param_hint=hint)
     from engine.reports.spool import ReportSpool
 
     files, named = [_output(one) for one in outputs or ()], list(map(Path, paths))

@@ -39,7 +39,7 @@ Folder = Annotated[
 
 @app.command("show")
 def show(folder: Folder, how: options.Output = "text") -> None:
-    """Show an environment: from what it was built, its state, its tools, the checkpoints that can be restored.
+    """Show an environment: what it was built from, its state, its tools, the checkpoints that can be restored.
 
     Exits with 4 and the differences if another program has changed it.
     """

@@ -38,7 +38,7 @@ def run(
 ) -> None:
     """Run an episode with the actors of its file, scripts and models, to its end.
 
-    Every call of an actor is decided on before, and every reply after it. With --id, a run that was killed goes on,
+    Each call of an actor is decided on before it is made, and each reply afterwards. With --id, a killed run resumes,
     and an episode that has ended prints its recorded end. Exits with 0 if it was completed, aborted or timed out, and
     with 1 if a limit or the penalties of an actor ended it.
     """

@@ -53,7 +53,7 @@ def proxy(
     """Serve one MCP client on standard input and output, in front of one server of policy/mcp.yaml.
 
     A started server runs in a sandbox. Its tools are listed as they were reviewed, and each call and each result is
-    decided on. Ends with 0 when the client or the server has ended, or with the findings if the server is refused.
+    decided on. Exits with 0 when the client or the server has ended; prints the findings if the server is refused.
     """
     from admission_adapters.tools.path import CallContext
     from engine.runner.asking import Decisions

@@ -45,11 +45,11 @@ def ask(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Prompt as text; - reads standard input.")],
     system: Annotated[str | None, typer.Option(metavar="TEXT", help="System message before the prompt.")] = None,
     max_tokens: Annotated[
-        int, typer.Option("--max-tokens", min=1, metavar="N", help="Tokens that the answer may have.")
+        int, typer.Option("--max-tokens", min=1, metavar="N", help="Maximum number of tokens of the answer.")
     ] = 1_024,
     stream: Annotated[bool, typer.Option("--stream", help="Receive the answer as a stream.")] = False,
     target: Annotated[
-        str | None, typer.Option("--host", metavar="NAME", help="Host that must be the configured one.")
+        str | None, typer.Option("--host", metavar="NAME", help="Expected host; any other configured host is refused.")
     ] = None,
     env_file: options.EnvFile = None,
     ca_file: options.CaFile = None,

@@ -22,7 +22,8 @@ def release(
         Path, options.folder("--project", help="Folder of the project, in its git repository.")
     ] = Path(),
     features: Annotated[
-        list[str] | None, typer.Option("--feature", metavar="NAME", help="Feature that it enables; repeatable.")
+        list[str] | None,
+        typer.Option("--feature", metavar="NAME", help="Feature that the version enables; repeatable."),
     ] = None,
     reports: Annotated[
         list[Path] | None, typer.Option("--report", metavar="FILE", help="Report in JUnit format; repeatable.")
@@ -32,7 +33,7 @@ def release(
     ] = None,
     how: options.Output = "text",
 ) -> None:
-    """Decide whether a version may be released: by the reports of its tests and checks, its documentation and code.
+    """Decide whether a version may be released, by reports of its tests and checks, its documentation and its code.
 
     The decision is recorded. Exits with 0 if the version may be released, else with the code of the decision.
     """

@@ -128,7 +128,7 @@ def seal(
     from admission_adapters.runner.sealed import seal as sealed
 
     if _PLACES.fullmatch(place) is None:  # no runner could open it
-        raise typer.BadParameter(f"`{printable(place)}` is no place of a secret in a run", param_hint="PLACE")
+        raise typer.BadParameter(f"`{printable(place)}` is not a place of a secret in a run", param_hint="PLACE")
     data = inputs.all_bytes(Path("-"), _SECRET_BYTES)
     try:
         secret = data.decode("utf-8").removesuffix("\n").removesuffix("\r")

@@ -59,14 +59,12 @@ RunnerToken = Annotated[
     options.file(
         "--runner-token-file",
         envvar="ENGINE_RUNNER_TOKEN_FILE",
-        help="File with the bearer token that the runner is shown; read for each run.",
+        help="File with the bearer token for the runner; read for each run.",
     ),
 ]
 RunnerCertificate = Annotated[
     Path | None,
-    options.file(
-        "--runner-cert", envvar="ENGINE_RUNNER_CERT", help="Client certificate chain that the runner is shown (PEM)."
-    ),
+    options.file("--runner-cert", envvar="ENGINE_RUNNER_CERT", help="Client certificate chain for the runner (PEM)."),
 ]
 RunnerKey = Annotated[
     Path | None,
@@ -78,7 +76,7 @@ LogLevel = Annotated[
 
 
 def runner_access(token: Path | None, certificate: Path | None, key: Path | None, ca_file: Path | None) -> RunnerAccess:
-    """What a runner is shown, and which authorities are trusted. Refuses a certificate without its key."""
+    """The credentials for a runner, and which authorities are trusted. Refuses a certificate without its key."""
     from admission_adapters.runner.access import RunnerAccess
 
     if (certificate is None) != (key is None):

@@ -55,10 +55,14 @@ def init(
         str | None, typer.Option(help="License under which the result is shared with others.")
     ] = None,
     retention_until: Annotated[
-        str | None, typer.Option(metavar="DAY", help="Last day on which it may be kept.")
+        str | None, typer.Option(metavar="DAY", help="Last day on which the content may be kept.")
     ] = None,
-    retention_basis: Annotated[str | None, typer.Option(metavar="WORD", help="Legal basis for keeping it.")] = None,
-    retrieved_at: Annotated[str | None, typer.Option(metavar="TIME", help="When it was downloaded (UTC).")] = None,
+    retention_basis: Annotated[
+        str | None, typer.Option(metavar="WORD", help="Legal basis for keeping the content.")
+    ] = None,
+    retrieved_at: Annotated[
+        str | None, typer.Option(metavar="TIME", help="When the content was downloaded (UTC).")
+    ] = None,
     decided_by: Annotated[
         str | None, typer.Option(metavar="NAME", help="Person who accepts the licenses of exactly this content.")
     ] = None,

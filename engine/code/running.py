@@ -186,7 +186,7 @@ def owner_of(caller: Caller) -> str:
 def overloaded() -> EngineError:
     """The error for a run beyond the maximum number."""
     return EngineError(
-        "the maximum number of programs is running, and the maximum number waits for them",
+        "the maximum number of programs is running, and the queue is full",
         remedy="try again later, or cancel a run",
         code="engine.overloaded",
     )

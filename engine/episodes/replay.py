@@ -89,7 +89,7 @@ class _Replaying:
         self._difference: Difference | None = None
 
     def differs(self, body: DecisionRecord) -> bool:
-        """Decide one recorded decision again and apply it; whether the candidate decides otherwise."""
+        """Decide one recorded decision again and apply it; whether the candidate decides differently."""
         self._require_consequence(body)
         reason = undecidable(body)
         if reason is not None and reason.startswith("redacted"):

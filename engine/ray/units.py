@@ -118,7 +118,7 @@ def opened(path: str, version: str | None = None) -> Iterator[tuple[BinaryIO, st
         fs, inside = package("fsspec.core").url_to_fs(path)
         info = fs.info(inside)
         if info["type"] != "file":  # to open a pipe would wait for a writer
-            raise OSError("it is no file")
+            raise OSError("it is not a file")
         found = f"{info.get('size')}/{next((info[name] for name in _VERSIONS if info.get(name)), '')}"
         if version is not None and found != version:
             raise GatherError(

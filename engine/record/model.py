@@ -282,7 +282,7 @@ class CandidateVerdict(Model):
 class ShadowRecord(_Redacted):
     """What a candidate policy decided beside a decision, which stands whatever this says.
 
-    `change` is what it decides otherwise, in the words of `engine record replay`; null if nothing.
+    `change` is what it decides differently, in the words of `engine record replay`; null if nothing.
     """
 
     kind: Literal["shadow"] = "shadow"

@@ -16,7 +16,7 @@ from engine.secrets.redaction import redact
 
 
 class Change(StrEnum):
-    """What the candidate decides otherwise."""
+    """What the candidate decides differently."""
 
     DENIED = "newly_denied"
     ALLOWED = "newly_allowed"

@@ -85,7 +85,7 @@ class Replay:
     """What a replay found. `points` counts decisions by point and change, `unchanged` and `not_decided` among them.
 
     `flips` are the first of those that would change. `uncounted` counts decisions by point and budget that was not
-    counted for them, `departed` those that the policy to compare with decides otherwise than recorded.
+    counted for them, `departed` those that the policy to compare with decides differently from the record.
     """
 
     decisions: int = 0

@@ -44,7 +44,7 @@ class ShadowLimits:
 class Shadow:
     """A candidate policy beside a server. `offer` may be called from any thread, and never blocks or raises.
 
-    `decided` counts recorded shadow decisions by what the candidate decides otherwise, `dropped` requests that were
+    `decided` counts recorded shadow decisions by what the candidate decides differently, `dropped` requests that were
     not decided by it, by reason.
     """
 

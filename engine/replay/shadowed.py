@@ -27,7 +27,7 @@ _GONE = "the record no longer has the decision"
 
 @dataclass(frozen=True, slots=True)
 class Shadowed:
-    """What one candidate decided otherwise; `known` if its policy is at hand, `others` counts lines of others."""
+    """What one candidate decided differently; `known` if its policy is at hand, `others` counts lines of others."""
 
     revisions: Revisions
     found: Replay

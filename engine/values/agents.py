@@ -116,8 +116,8 @@ Most = Annotated[StrictInt, Field(ge=1, le=1 << 40)]
 class AgentConstraints(Model):
     """The most that the constraints of a new agent may state."""
 
-    max_turns: Most = Field(description="Turns of the agent in one episode.")
-    max_tokens: Most = Field(description="Tokens of the agent in one episode.")
+    max_turns: Most = Field(description="Maximum number of turns of the agent in one episode.")
+    max_tokens: Most = Field(description="Maximum number of tokens of the agent in one episode.")
 
 
 class Provisioning(Model):

@@ -48,7 +48,7 @@ class Program(Model):
         Literal["any", "one", "subcommand", "command", "input_command", "script", "shell", "text", "input_text"] | None
     ) = Field(
         default=None,
-        description="What the words are that are no options. `any`: names of files and the like. "
+        description="What words other than options are. `any`: names of files and the like. "
         "`one`: the same, but only one; more words are unknown. `subcommand`: the "
         "first one names a row such as `git log`. `command`: another command, which is judged too. `input_command`: "
         "the same, with more words from the input. `script`: the first one is a script, which one of `scripts` "
@@ -66,13 +66,13 @@ class Program(Model):
         default=False, description="Whether the first word may be options without a hyphen, as in `tar xzf`."
     )
     prints: bool = Field(
-        default=False, description="Whether it starts no shell without another command, so that its input is no code."
+        default=False, description="Whether it starts no shell if no other command follows; its input is then not code."
     )
     none: Items[Option] = Field(default=(), description="Options that can do nothing beyond what the program does.")
     needle: bool = Field(
         default=False,
-        description="Whether its first word is a text to look for, which names no file and no host. It is not, if the "
-        "command has an option outside of `none`, or a word that is not known.",
+        description="Whether its first word is a text to look for, which names no file and no host. It is a name if "
+        "the command has an option outside of `none`, or a word that is not known.",
     )
     opens: bool = Field(
         default=False,
@@ -118,7 +118,7 @@ class Program(Model):
     )
     read: Items[Option] = Field(default=(), description="Options that read files other than those that it works on.")
     write: Items[Option] = Field(default=(), description="Options that write or delete files, or data elsewhere.")
-    connect: Items[Option] = Field(default=(), description="Options that change where it connects to, or how.")
+    connect: Items[Option] = Field(default=(), description="Options that change where or how it connects.")
     follow: Items[Option] = Field(
         default=(),
         description="Options that connect to other hosts as well, which an answer names: `--location`. They count as "
@@ -133,8 +133,7 @@ class Program(Model):
     single: bool = Field(default=False, description="Whether long options begin with one hyphen: `-name`.")
     any_words: bool = Field(
         default=False,
-        description="Whether it can do nothing, whatever its words are: they may then be unknown, and begin with a "
-        "hyphen.",
+        description="Whether it is harmless with any words: they may then be unknown, and begin with a hyphen.",
     )
     shell: Items[Option] = Field(
         default=(),

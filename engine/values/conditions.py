@@ -60,13 +60,13 @@ class Condition(Model):
     suffixes: Texts | None = Field(default=None, description="The text ends with one of these.")
     email_domains: Texts | None = Field(
         default=None,
-        description="The text is e-mail addresses, all of them at these domains, such as example.com or *.example.com.",
+        description="The text is one or more e-mail addresses at these domains, such as example.com or *.example.com.",
     )
     range: Annotated[tuple[Number | None, Number | None], Strict(strict=False)] | None = Field(
         default=None, description="The number is from the first to the second, both included; `null` is no bound."
     )
-    length: Bounds | None = Field(default=None, description="The text has so many characters, from and to.")
-    items: Bounds | None = Field(default=None, description="The list has so many items, from and to.")
+    length: Bounds | None = Field(default=None, description="Minimum and maximum number of characters of the text.")
+    items: Bounds | None = Field(default=None, description="Minimum and maximum number of items of the list.")
     sql: Sql | None = Field(default=None, description="What the statements do. Only for arguments of a type `sql_…`.")
     optional: Literal[True] | None = Field(
         default=None,

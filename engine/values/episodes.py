@@ -41,7 +41,7 @@ class EpisodeCeilings(Model):
 class CallLimits(Model):
     """One call of an actor."""
 
-    tokens: Positive = Field(description="Tokens that are reserved for a call while it runs.")
+    tokens: Positive = Field(description="Tokens reserved for a call while it runs.")
     milliseconds: Annotated[StrictInt, Field(ge=1, le=3_600_000)] = Field(
         description="Maximum duration of a call, in milliseconds. A later reply is dropped."
     )
@@ -86,7 +86,7 @@ class Episodes(Checked):
         description="Maximum number of actors of one episode. An episode with more does not start."
     )
     call: CallLimits = Field(description="What one call of an actor may use.")
-    estimate: UsageEstimate = Field(description="What a call without valid usage counts.")
+    estimate: UsageEstimate = Field(description="Tokens and spend that a call without valid usage counts as.")
     penalties_reset: Literal["clean_turn", "never"] = Field(
         description="When the penalties of an actor go back to zero: after its turn without a rejected reply, or never."
     )

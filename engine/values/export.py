@@ -24,8 +24,8 @@ class Export(Model):
         "`fixture`: it was generated, and stays. Of another kind, private data is refused."
     )
     repeated_words: Annotated[StrictInt, Field(ge=0, le=10_000)] = Field(
-        description="Maximum number of words of a source that may not be exported, or is not named in the provenance, "
-        "which a sample may repeat. Compared in blocks of eight words."
+        description="Maximum number of words that a sample may repeat of a source that may not be exported, or that "
+        "its provenance does not name. Compared in blocks of eight words."
     )
     sample_bytes: Annotated[StrictInt, Field(ge=1, le=1 << 26)] = Field(
         description="Maximum size of one sample as JSON, in bytes."

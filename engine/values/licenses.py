@@ -55,7 +55,7 @@ class Licenses(Checked):
     )
 
     aliases: Mapping[str, str] = Field(
-        description="SPDX ids by other spellings: in lower case, URLs without `https://` and trailing slash."
+        description="Other spellings of SPDX ids: in lower case, URLs without `https://` and trailing slash."
     )
 
     def _mistakes(self) -> Iterable[InitErrorDetails]:

@@ -33,7 +33,7 @@ class RemoteModelRow(Model):
     """A model."""
 
     answers_as: Items[ModelName] = Field(
-        description="Names that its answers may bear: its own, and the dated versions that the provider runs."
+        description="Model names that its answers may state: its own, and the dated versions that the provider runs."
     )
 
 
@@ -51,26 +51,30 @@ class ModelRequest(Model):
     """What one request may send, cost in time, and bring back."""
 
     max_prompt_bytes: Annotated[StrictInt, Field(ge=0, le=64 << 20)] = Field(
-        description="Size of a request as JSON, in bytes."
+        description="Maximum size of a request as JSON, in bytes."
     )
     max_output_tokens: Annotated[StrictInt, Field(ge=0, le=1_000_000)] = Field(
-        description="Tokens of an answer that a request may ask for."
+        description="Maximum number of tokens of an answer that a request may ask for."
     )
-    max_answer_bytes: Annotated[StrictInt, Field(ge=0, le=1 << 30)] = Field(description="Size of an answer in bytes.")
-    seconds: Seconds = Field(description="Seconds of one request, from the connection to the last byte.")
+    max_answer_bytes: Annotated[StrictInt, Field(ge=0, le=1 << 30)] = Field(
+        description="Maximum size of an answer, in bytes."
+    )
+    seconds: Seconds = Field(description="Timeout of one request from the connection to the last byte, in seconds.")
     finish_reasons: Items[Literal["stop", "length", "content_filter"]] = Field(
-        description="Ends of an answer that count: `stop`, complete; `length`, cut at the limit of tokens."
+        description="Finish reasons of accepted answers: `stop`, complete; `length`, cut at the limit of tokens."
     )
     unmetered_answers: StrictBool = Field(
-        description="Whether an answer counts that does not state the tokens that were used."
+        description="Whether an answer that does not state its used tokens is accepted."
     )
 
 
 class ModelRetry(Model):
     """After which errors a request is sent again, how often, and how long after."""
 
-    errors: Items[ModelError] = Field(description="Errors after which it is sent again.")
-    max_attempts: Annotated[StrictInt, Field(ge=1, le=10)] = Field(description="Requests for one answer, at most.")
+    errors: Items[ModelError] = Field(description="Errors after which a request is sent again.")
+    max_attempts: Annotated[StrictInt, Field(ge=1, le=10)] = Field(
+        description="Maximum number of requests for one answer."
+    )
     first_wait_ms: Milliseconds = Field(
         description="Longest wait before the second request, in milliseconds; doubled before each further one. "
         "A wait is at random between the half and all of it."
@@ -84,10 +88,12 @@ class ModelDefaults(Model):
     """A base URL, model and timeout for variables that are not set."""
 
     base_url: Annotated[str, StringConstraints(pattern=r"^https://[a-z0-9./:_-]+$", max_length=500)] = Field(
-        description="Base URL that goes with OPENAI_API_KEY."
+        description="Base URL for OPENAI_API_KEY."
     )
     model: ModelName = Field(description="Model where OPENAI_MODEL is not set.")
-    timeout_seconds: Seconds = Field(description="Seconds of one request where OPENAI_TIMEOUT_SECONDS is not set.")
+    timeout_seconds: Seconds = Field(
+        description="Timeout of one request, in seconds, where OPENAI_TIMEOUT_SECONDS is not set."
+    )
 
 
 class Llm(Checked):
@@ -100,7 +106,7 @@ class Llm(Checked):
     )
     request: ModelRequest = Field(description="Limits of one request.")
     retry: ModelRetry = Field(description="When a failed request is sent again.")
-    defaults: ModelDefaults = Field(description="What the variables OPENAI_… stand for where they state nothing.")
+    defaults: ModelDefaults = Field(description="Defaults of the variables OPENAI_….")
 
     def _mistakes(self) -> Iterator[InitErrorDetails]:
         seen: dict[tuple[str, int], str] = {}

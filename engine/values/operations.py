@@ -51,8 +51,10 @@ class AllReaders(Model):
 class RecordPage(Model):
     """What one request for decisions of the record costs at most."""
 
-    decisions: Annotated[StrictInt, Field(ge=1)] = Field(description="Decisions in one answer.")
-    bytes: Annotated[StrictInt, Field(ge=1)] = Field(description="Bytes of the record that are looked through.")
+    decisions: Annotated[StrictInt, Field(ge=1)] = Field(description="Maximum number of decisions in one answer.")
+    bytes: Annotated[StrictInt, Field(ge=1)] = Field(
+        description="Maximum number of bytes of the record that are searched."
+    )
 
 
 class Callers(Model):

@@ -25,8 +25,8 @@ class Docstrings(Model):
 class Documentation(Model):
     """Which changes need a change of the documentation."""
 
-    paths: Items[Prefix] = Field(description="How paths of the documentation begin.")
-    without: Items[Prefix] = Field(description="How paths begin whose change needs no documentation.")
+    paths: Items[Prefix] = Field(description="Path prefixes of the documentation.")
+    without: Items[Prefix] = Field(description="Path prefixes of files whose change needs no documentation.")
 
 
 class Security(Model):
@@ -41,11 +41,13 @@ class Release(Model):
     """policy/release.yaml: what a version must show before it is released."""
 
     suites: Items[Text] = Field(description="Names of the suites that the reports must have.")
-    further_suites: Items[Text] = Field(description="Names of suites that they may have; any other one is refused.")
+    further_suites: Items[Text] = Field(
+        description="Names of suites that the reports may also have; any other suite is refused."
+    )
     security_tests: Mapping[Text, Text] = Field(
         description="Category of each security test by its id; one that is not listed is refused."
     )
     stages: Mapping[Word, Security] = Field(description="Stages of a release.")
     features: Mapping[Word, Security] = Field(description="Features that a version may enable.")
     docstrings: Docstrings = Field(description="The share of code with docstrings that is required.")
-    documentation: Documentation = Field(description="What documentation is, and which changes need none.")
+    documentation: Documentation = Field(description="Which files are documentation, and which changes need none.")

@@ -20,9 +20,9 @@ Characters = Annotated[StrictInt, Field(ge=0, le=1 << 20)]
 class DataCharacters(Model):
     """How much data each kind of link may carry to a host that is not named."""
 
-    image: Characters = Field(description="Of what is loaded without a click.")
-    link: Characters = Field(description="Of what needs a click.")
-    text: Characters = Field(description="Of an address in a text.")
+    image: Characters = Field(description="Characters of data in an address that is loaded without a click.")
+    link: Characters = Field(description="Characters of data in a link that needs a click.")
+    text: Characters = Field(description="Characters of data in an address in a text.")
 
 
 class Markers(Model):

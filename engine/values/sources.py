@@ -40,10 +40,12 @@ class Sources(Model):
 class Fetch(Model):
     """What a fetch may bring in; nothing but this ends a transfer early."""
 
-    max_urls: Annotated[StrictInt, Field(ge=0, le=1_000)] = Field(description="Addresses that one run may name.")
-    max_bytes: Annotated[StrictInt, Field(ge=0, le=1 << 30)] = Field(description="Bytes of one response.")
+    max_urls: Annotated[StrictInt, Field(ge=0, le=1_000)] = Field(description="Maximum number of addresses in one run.")
+    max_bytes: Annotated[StrictInt, Field(ge=0, le=1 << 30)] = Field(
+        description="Maximum size of one response, in bytes."
+    )
     seconds: Annotated[StrictInt, Field(ge=0, le=3_600)] = Field(
-        description="Seconds of one transfer, from the connection to the last byte."
+        description="Timeout of one transfer from the connection to the last byte, in seconds."
     )
     media_types: Items[MediaType] = Field(description="Media types of responses, without parameters.")
     text_types: Items[MediaType] = Field(description="Media types of text whose names do not begin with `text/`.")
@@ -56,15 +58,21 @@ class TunnelValues(Model):
     hosts: Items[HostOrDomain] = Field(
         description="Hosts that commands may connect to, such as packages.example.org or *.example.org."
     )
-    at_once: Annotated[StrictInt, Field(ge=1, le=64)] = Field(description="Open connections at a time.")
-    most: Annotated[StrictInt, Field(ge=1, le=10_000)] = Field(description="Connections, refused ones too.")
+    at_once: Annotated[StrictInt, Field(ge=1, le=64)] = Field(
+        description="Maximum number of open connections at a time."
+    )
+    most: Annotated[StrictInt, Field(ge=1, le=10_000)] = Field(
+        description="Maximum number of connections, refused ones included."
+    )
     sent_bytes: Annotated[StrictInt, Field(ge=1, le=1 << 40)] = Field(
-        description="Bytes that all connections may send. What a host takes may leave with them."
+        description="Maximum number of bytes that all connections may send. Data can leave in them."
     )
     received_bytes: Annotated[StrictInt, Field(ge=1, le=1 << 40)] = Field(
-        description="Bytes that all connections may receive."
+        description="Maximum number of bytes that all connections may receive."
     )
-    seconds: Annotated[StrictInt, Field(ge=1, le=3_600)] = Field(description="Seconds of one connection.")
+    seconds: Annotated[StrictInt, Field(ge=1, le=3_600)] = Field(
+        description="Maximum duration of one connection, in seconds."
+    )
 
 
 class Networks(Model):
@@ -73,12 +81,10 @@ class Networks(Model):
     hosts: Items[HostOrDomain] = Field(
         description="Hosts from which material may come, such as data.example.org or *.example.org."
     )
-    schemes: Items[Word] = Field(description="URL schemes over which material may come.")
-    ports: Items[Annotated[StrictInt, Field(ge=1, le=65535)]] = Field(
-        description="TCP ports from which material may come."
-    )
-    fetch: Fetch = Field(description="What a fetch may bring in, and at what cost.")
-    tunnels: TunnelValues = Field(description="Connections of commands in the sandbox: where to, and at what cost.")
+    schemes: Items[Word] = Field(description="Admitted URL schemes of material.")
+    ports: Items[Annotated[StrictInt, Field(ge=1, le=65535)]] = Field(description="Admitted TCP ports of material.")
+    fetch: Fetch = Field(description="Limits of a fetch.")
+    tunnels: TunnelValues = Field(description="Hosts and limits of connections of commands in the sandbox.")
 
 
 def _plain(text: str) -> str:
@@ -112,7 +118,7 @@ class RefusedRange(Model):
     """A range inside of them that is always refused."""
 
     cidr: Range = Field(description="Range in CIDR notation.")
-    reason: Text = Field(description="Use of the range, and so the reason to refuse it.")
+    reason: Text = Field(description="Use of the range, which is the reason to refuse it.")
     source: Text = Field(description="Registry or document that states this use.")
     date: Day = Field(description="Date of that source, such as 2025-10-09.")
 

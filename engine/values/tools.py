@@ -53,7 +53,7 @@ class Tool(Model):
     )
     hosts_in_commands: Literal["judged", "enforced"] = Field(
         default="judged",
-        description="What allow rules have to cover of the hosts in commands. `judged`: each word that may be one, by "
+        description="Which hosts in commands allow rules have to cover. `judged`: each word that may be a host, by "
         "its text only. `enforced`: none, because the tool runs in the engine's sandbox, where every connection is "
         "decided on; needs `curated`.",
     )

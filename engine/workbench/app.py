@@ -108,8 +108,8 @@ class Workbench:
         found = methods.get("GET" if head.method == "HEAD" else head.method)
         if found is None:
             raise EngineError(
-                "this page cannot be asked for like this",
-                remedy="open it by a link of another page",
+                "this page does not accept this request",
+                remedy="open it from the menu",
                 code="engine.method_not_allowed",
             )
         return found

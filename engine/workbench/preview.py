@@ -1,6 +1,6 @@
 """An edit before it is saved: what is wrong with it, what it changes, and which recorded decisions it would change.
 
-Also what the candidate of `engine serve --shadow` decided otherwise.
+Also what the candidate of `engine serve --shadow` decided differently.
 """
 
 from __future__ import annotations

@@ -26,10 +26,10 @@ OPTIONS = ("--ray", "local", "--columns", "columns.yaml", "--into", "run")
     [
         (("--ray", "local", "--into", "run"), "--columns: a corpus needs it"),
         (("--ray", "local", "--columns", "columns.yaml"), "--into: a corpus needs it"),
-        (("--into", "run"), "--into: it belongs to --ray"),
-        (("--workers", "2"), "--workers: it belongs to --ray"),
+        (("--into", "run"), "--into: it needs --ray"),
+        (("--workers", "2"), "--workers: it needs --ray"),
         ((*OPTIONS, "--format", "sarif"), "a corpus is reported as text or json"),
-        ((*OPTIONS, "--changed", "HEAD"), "a corpus has no --digest, --changed or --output"),
+        ((*OPTIONS, "--changed", "HEAD"), "it excludes --digest, --changed and --output"),
     ],
     ids=["no columns", "no folder", "folder alone", "workers alone", "format", "changed"],
 )

@@ -63,8 +63,8 @@ def test_a_program_runs_and_its_enforced_boundaries_are_recorded(command: Comman
         ((), "name a program or --shell TEXT"),
         (("--shell", "id", "--", "cat"), "name a program or --shell TEXT"),
         (("--host", "example.com", "--", "cat"), "only a --shell command has connections"),
-        (("--shell", "id", "--tighten", "processes=2"), "neither input nor other limits"),
-        (("--shell", "id", "-i", "/dev/null"), "neither input nor other limits"),
+        (("--shell", "id", "--tighten", "processes=2"), "takes neither --input nor --tighten"),
+        (("--shell", "id", "-i", "/dev/null"), "takes neither --input nor --tighten"),
     ],
     ids=["nothing", "both", "host", "tighten", "input"],
 )

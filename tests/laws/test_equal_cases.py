@@ -146,7 +146,7 @@ def _digest(value: Any) -> bytes:
 
 
 def compared(engine: Engine, read: Projection, documents: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The inputs that are decided otherwise than what stands for them; OPA is asked every distinct document."""
+    """The inputs that are decided differently from what stands for them; OPA is asked every distinct document."""
     answers: dict[bytes, bytes] = {}
     differing: list[dict[str, Any]] = []
     waiting = iter(documents)
@@ -183,7 +183,7 @@ def test_10_many_indistinguishable_inputs_are_decided_alike(
 def test_10_a_fact_missing_from_the_projection_is_detected(
     engine: Engine, found: Finding, runner: Runner, point: str
 ) -> None:
-    """The control: without one thing that rules read, the comparison above finds inputs that are decided otherwise."""
+    """The control: without one thing that rules read, the comparison above finds differing decisions."""
     read = found(point)
     documents = [*generated(engine, runner, point, 20)]
     same = [canonical for one in documents if (canonical := read.canonical(one)) is not None]

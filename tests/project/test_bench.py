@@ -266,7 +266,7 @@ def test_anything_but_a_reserved_deny_is_not_measured(told: dict[str, Any]) -> N
 
 
 def test_a_kill_that_no_caller_noticed_is_not_measured() -> None:
-    with pytest.raises(NotMeasuredError, match="no caller was told"):
+    with pytest.raises(NotMeasuredError, match="no caller was denied"):
         first_and_longest([_told(1.0, 1.01)], killed=1.0)
 
 

@@ -193,7 +193,7 @@ def test_a_missing_empty_or_malformed_corpus_is_refused(tmp_path: Path, name: st
 
 def test_a_pipe_in_a_folder_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.jsonl")
-    with pytest.raises(GatherError, match=r"a\.jsonl`: it is no file"):
+    with pytest.raises(GatherError, match=r"a\.jsonl`: it is not a file"):
         plan([str(tmp_path)], COLUMNS)
 
 

@@ -1,4 +1,4 @@
-"""Recorded decisions of many points, decided again by a candidate policy: exactly what it decides otherwise."""
+"""Recorded decisions of many points, decided again by a candidate policy: exactly what it decides differently."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def test_a_license_is_refused_after_a_preview_of_the_changes(chromium: Browser, 
     assert file.read_bytes().decode() == before
 
     page.get_by_role("button", name="Preview").click()
-    page.get_by_role("heading", name="What it would have decided otherwise").wait_for()
+    page.get_by_role("heading", name="What it would have decided differently").wait_for()
     assert page.get_by_role("img", name="Decisions by point and change").is_visible()
     flips = page.get_by_role("region", name="Decisions that change").get_by_role("link")
     assert flips.count() == 3  # a source bundle and two licenses
@@ -318,7 +318,7 @@ def test_a_value_is_changed_in_a_form_by_the_keyboard(chromium: Browser, office:
         page.keyboard.press("Tab")
         assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
     page.keyboard.press("Enter")
-    page.get_by_role("heading", name="What it would have decided otherwise").wait_for()
+    page.get_by_role("heading", name="What it would have decided differently").wait_for()
     assert page.get_by_role("region", name="Decisions that change").get_by_role("link").count() == 3
     page.get_by_role("button", name="Save to policy/licenses.yaml").click()
     page.get_by_text("policy/licenses.yaml is saved.").wait_for()

@@ -109,7 +109,7 @@ def test_an_edit_is_not_blamed_for_what_the_folder_decides_otherwise_already(vis
     page = edited(visitor, f"{saved}# seen\n", saved.encode())
     shown = visitor.get(page.headers["location"]).html.text
     assert "No outcome and no limits change." in shown, shown
-    assert "Apart from this edit, the folder as saved already decides 3 of them otherwise than recorded." in shown
+    assert "Apart from this edit, the folder as saved already decides 3 of them differently from the record." in shown
     page = edited(visitor, values.read_text().replace(REFUSED, ADMITTED), saved.encode())
     assert "license: 3 newly allowed" in visitor.get(page.headers["location"]).html.text
 

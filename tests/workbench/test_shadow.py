@@ -1,4 +1,4 @@
-"""The page of shadow decisions: what a candidate beside a server decided otherwise."""
+"""The page of shadow decisions: what a candidate beside a server decided differently."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def package_files(root: Path, digest: str) -> dict[str, bytes]:
     found = package_digest(files)
     if found != digest:
         raise WorkError(
-            f"the files of the MCP server have the digest {found}, which policy/mcp.yaml does not have",
+            f"the files of the MCP server have the digest {found}, which policy/mcp.yaml does not list",
             remedy="review the files, then write their digest to policy/mcp.yaml",
             code="engine.mcp_server_changed",
         )

@@ -163,7 +163,7 @@ def list_runs(
 ) -> None:
     """List runs of code that have ended, of all callers, newest first; or print the kept result of one.
 
-    They are listed for as long as their permit says, and those that ran nothing for 30 days. Runs in progress are
+    A run is listed for as long as its permit states; one that executed nothing, for 30 days. Runs in progress are
     listed by the server that runs them: GET /v1/code/runs.
     """
     now = int(time.time())
@@ -424,7 +424,7 @@ def repair_variables(named: list[str]) -> dict[str, str]:
     for name in named:
         if name in VARIABLES:
             raise typer.BadParameter(
-                f"{name} is a variable of the remote model; give the program its own key by another name",
+                f"{name} is a variable of the remote model; give the program a key of its own under another name",
                 param_hint="--repair-env",
             )
         if name not in os.environ:

@@ -53,7 +53,7 @@ def doctor(
 
     With --sandbox, probe every boundary of every sandbox; exits with 4 if no sandbox enforces all of them.
     With --runner, test from here whether a runner can be reached, whether it demands a client certificate, and whether
-    it accepts the given one and the given token; exits with 4 if a caller on this machine cannot use it.
+    it accepts the credentials of the other options; exits with 4 if a caller on this machine cannot use it.
     """
     access = runner_access(runner_token_file, runner_cert, runner_key, ca_file)
     if runner is not None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 environments = typer.Typer(
-    cls=Group, no_args_is_help=True, help="Environments of Python packages that programs may import."
+    cls=Group, no_args_is_help=True, help="Build and list environments of Python packages that programs may import."
 )
 app.add_typer(environments, name="env")
 
@@ -70,24 +70,24 @@ def run(
     ] = None,
     ca_file: options.CaFile = None,
 ) -> None:
-    """Run a program in a sandbox: no shell, no network, no files of this machine except /usr, and limits.
+    """Run a program in a sandbox, within limits: without shell, network, and files of this machine except /usr.
 
     With --shell, runs a command in the sandbox of the tool sandbox_shell. It is your command and not an agent's: only
     points sandbox and network decide, once for the command and once for each connection, which is printed with its
     outcome. The rules on calls and results of tools (policy/tools.yaml, policy/results.yaml) do not apply; a ToolGate
     applies them, and `engine tools call` shows what they decide.
 
-    It can read everything below /usr, except /usr/local: programs and libraries, and whatever else is there.
-    Its output goes to standard output and standard error, a line on how it ended to standard error. Exits with 0 if
-    it was allowed and succeeded, and with 1 if it was refused or failed.
+    The program can read everything below /usr, except /usr/local. Its output goes to standard output and standard
+    error; how it ended is printed on standard error. Exits with 0 if it was allowed and succeeded, and with 1 if it
+    was refused or failed.
     """
     if (shell is None) == (not command):
         raise typer.BadParameter("name a program or --shell TEXT, and not both", param_hint="PROGRAM")
     if shell is None and (host or folder):
         hint = "--host" if host else "--folder"
-        raise typer.BadParameter("only a --shell command has connections and a folder", param_hint=hint)
+        raise typer.BadParameter("only a --shell command takes --host and --folder", param_hint=hint)
     if shell is not None and (tighten or stdin is not None):
-        raise typer.BadParameter("a --shell command has neither input nor other limits", param_hint="--shell")
+        raise typer.BadParameter("a --shell command takes neither --input nor --tighten", param_hint="--shell")
     if shell is not None:
         with sources.engine("sandbox", "network", "code_output", progress=sandbox_tried, ca_file=ca_file) as engine:
             done = engine.run_shell(

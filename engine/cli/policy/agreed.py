@@ -48,7 +48,7 @@ def activate_everywhere(folder: Path, key: Path | None, reason: str | None, stat
 
 @options.sourced("state", *options.SERVED)
 def leave(sources: options.Sources, reason: acts.Reason = None) -> None:
-    """Leave the agreement on one release: engines with a policy of their own decide by that again.
+    """Leave the agreement on one release: engines that have a policy of their own use it again.
 
     Decided and recorded as an administrative act under the agreed release. Engines that follow agreements go on with
     it, also when they start again, until another release is activated. Exits with 1 if policy refuses it.
@@ -66,7 +66,7 @@ def leave(sources: options.Sources, reason: acts.Reason = None) -> None:
 
 
 def status(state: options.State = None, how: options.Output = "text") -> None:
-    """List the release that the engines of a state serve, earlier activations, and how far each engine is.
+    """List the release that the engines of a state serve, earlier activations, and what each engine serves.
 
     Exits with 4 if an engine does not serve the active release: it decides nothing.
     """

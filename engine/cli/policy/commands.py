@@ -147,8 +147,8 @@ def activate_policy(
     """Make all running servers of the state folder reload their policy, or all engines of a state serve a release.
 
     It is recorded as done by the current user, or by the principal of the token in ENGINE_TOKEN. Exits with 5 if a
-    server refuses the policy and keeps the old one, with 4 if one or all do not answer. With a release, all engines
-    load it before any serves it, and this command ends when none decides under the one before.
+    server refuses the policy and keeps the old one, with 4 if a server does not answer. With a release, all engines
+    load it before any serves it, and this command ends when no engine decides under the previous one.
     """
     if folder is not None:
         with refusals():

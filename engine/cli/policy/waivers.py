@@ -14,7 +14,7 @@ from engine.documents.files import counted, printable
 
 @options.sourced("state", *options.RULES, "values", "now")
 def list_waivers(sources: options.Sources, since: Since = None, how: options.Output = "text") -> None:
-    """List the waivers of the policy: what each one let through, by the record, when it ends, or why it does nothing.
+    """List the waivers of the policy: the decisions that each let through, its last day, or why it does nothing.
 
     Exits with 0 whatever it reports; `engine policy lint` exits with 5 for waivers that do nothing.
     """

@@ -277,13 +277,13 @@ def _new_file(path: Path) -> Iterator[TextIO]:
 @options.sourced("state", *options.SERVED)
 def retain_record(
     sources: options.Sources,
-    keep_days: Annotated[int, typer.Option(min=0, max=_MOST_DAYS, help="Age in days up to which every line is kept.")],
+    keep_days: Annotated[int, typer.Option(min=0, max=_MOST_DAYS, help="Number of days for which every line is kept.")],
     reason: acts.Reason = None,
     how: options.Output = "text",
 ) -> None:
     """Remove old segments of the record, if decision point `record` allows it, and record the removal.
 
-    Decided under the policy of the last enforced decision. Running engines are asked to remove theirs.
+    Decided under the policy of the last enforced decision. Running engines are asked to remove their own segments.
     """
     from engine.cli.formats.show import finding_text
     from engine.record.layout import LOCK

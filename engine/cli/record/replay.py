@@ -1,4 +1,4 @@
-"""`engine record replay`: what a candidate policy would have decided otherwise."""
+"""`engine record replay`: what a candidate policy would have decided differently."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BAR = 20
 
 
 Form = Annotated[
-    Literal["text", "json", "html"], typer.Option("--format", help="Output format; html is one page to send on.")
+    Literal["text", "json", "html"], typer.Option("--format", help="Output format; html is one page to pass on.")
 ]
 
 
@@ -41,7 +41,7 @@ def replay_record(
     ] = False,
     how: Form = "text",
 ) -> None:
-    """Decide recorded inputs again by a candidate policy, and report what it would have decided otherwise.
+    """Decide recorded inputs again by a candidate policy, and report what it would have decided differently.
 
     The candidate is the policy of these options, built as `engine policy build` does. Nothing is enforced or recorded.
     Exits with 6 if an outcome changed, or what an allow permits; with 5 if the candidate has problems, with 4 if the

@@ -1,4 +1,4 @@
-"""`engine record shadow`: what a candidate policy decided otherwise beside a server, from its recorded lines."""
+"""`engine record shadow`: what a candidate policy decided differently beside a server, from its recorded lines."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def report_shadow(
     ] = False,
     how: Form = "text",
 ) -> None:
-    """Report what the candidate of `engine serve --shadow` decided otherwise, from the lines that it recorded.
+    """Report what the candidate of `engine serve --shadow` decided differently, from the lines that it recorded.
 
     The candidate is the policy of these options, as it is now. If nothing was recorded of it, the candidate that was
-    recorded last is reported, without words and places of its rules. Exits as `engine record replay` does.
+    recorded last is reported, without texts and places of its rules. Exits as `engine record replay` does.
     """
     from engine.record.reader import Filter
     from engine.replay.document import replay_document

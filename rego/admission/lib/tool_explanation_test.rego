@@ -83,7 +83,7 @@ _unknown_tool := object.union(_undecided, {
 	"needs": ["allow_rule", "no_confirm_rule", "no_deny_rule", "profile", "tool"],
 })
 
-# What is changed in the request, and what is told otherwise than of an allowed one.
+# What is changed in the request, and what then differs from an allowed one.
 _differences := {
 	"allowed": [{}, {}],
 	"allowed by a prefix": [

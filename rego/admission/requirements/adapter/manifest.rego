@@ -93,8 +93,8 @@ source_policy_stated if is_string(input.manifest.source_policy_hash)
 #   fixed: true
 #   after: [adapter_disabled, "manifest_incomplete:environment_identity", "manifest_incomplete:source_policy_hash"]
 #   facts: {stated: manifest.source_policy_hash, admitted: source.policy_hash}
-#   remedy: Admit the source bundle of the environment first, then state the hash that was admitted in the manifest; if
-#     the source bundle or its policy has changed since an environment was built, build it again
+#   remedy: Admit the source bundle of the environment, then write the admitted hash into the manifest; if the source
+#     bundle or its policy has changed since an environment was built, build the environment again
 # labels:
 #   row: A54
 source_policy_matches if {

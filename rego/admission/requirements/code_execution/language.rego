@@ -34,13 +34,12 @@ language_executable if is_string(data.policy.code.execution[input.action.languag
 # METADATA
 # title: The code passes its scan
 # description: Point code_scan names each violation. The scan explains and filters; the sandbox is what confines a
-#   program. A profile with an advisory scan runs a program in spite of findings, where every boundary is proven on
-#   this machine and all of the code was scanned.
+#   program. A profile with an advisory scan runs a program in spite of findings, if every boundary is proven on this
+#   machine and all of the code was scanned.
 # custom:
 #   code: static_policy_violation
-#   remedy: Correct the findings of point code_scan; or name a profile with an advisory scan, such as
-#     `--profile analysis`, which runs code that the scan reads whole, where `engine doctor --sandbox` shows every
-#     boundary
+#   remedy: Correct the findings of point code_scan, or name a profile with an advisory scan, such as
+#     `--profile analysis`; it needs a machine on which `engine doctor --sandbox` shows every boundary as enforced
 #   reads: ["code.scan.{action.language.value}", sandbox.profiles]
 #   after: [language_denied_execution]
 # labels:

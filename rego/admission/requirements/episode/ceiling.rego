@@ -5,8 +5,8 @@ import future.keywords.not
 
 # METADATA
 # title: The tokens of the episode are within its maximum
-# description: Those of rejected replies count, and those that calls under way may still use. So an episode exceeds
-#   its maximum by at most one turn.
+# description: Tokens of rejected replies count, and so do those that calls in progress may still use. So an episode
+#   exceeds its maximum by at most one turn.
 # custom:
 #   code: CostLimitExceededError
 #   after: [history_incomplete]

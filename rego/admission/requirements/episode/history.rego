@@ -10,7 +10,7 @@ import future.keywords.not
 #   code: history_incomplete
 #   each: history
 #   empty: allowed
-#   remedy: State the history as the decisions before have it
+#   remedy: State the history exactly as in the earlier decisions
 # labels:
 #   row: E10, E35
 complete(one) if {

@@ -97,7 +97,7 @@ kept(sample) if {
 
 # METADATA
 # title: The license of every record of the provenance is still compatible with its purpose and export
-# description: The table in policy/licenses.yaml of today decides, not the one under which the record was admitted.
+# description: The current table in policy/licenses.yaml decides, not the one under which the record was admitted.
 # custom:
 #   code: sample_source_license_refused
 #   each: samples

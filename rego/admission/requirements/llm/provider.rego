@@ -33,7 +33,7 @@ variables_set if input.missing == []
 
 # METADATA
 # title: The base URL begins with https
-# description: Anyone on the network path could read the key and the prompt otherwise.
+# description: Over plain HTTP, anyone on the network path could read the key and the prompt.
 # custom:
 #   code: base_url_not_https
 #   fixed: true

@@ -48,7 +48,7 @@ scheme_allowlisted if {
 #   code: url_not_canonical
 #   after: [scheme_not_allowlisted]
 #   remedy: Write it as `https://host/path`, the host by name, not by address, and in lower case, the path at least
-#     `/`; leave out user name, `:443`, `#`, a last `?`, and `.` or `..` as folders; write spaces, brackets and
+#     `/`; leave out user name, `:443`, `#`, a trailing `?`, and `.` or `..` as folders; write spaces, brackets and
 #     non-ASCII letters as in `%C3%A9`
 #   reads: [networks.ports]
 # labels:

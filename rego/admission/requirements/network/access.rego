@@ -30,7 +30,7 @@ count_admitted if {
 
 # METADATA
 # title: The request budget of the run covers this address
-# description: The addresses before this one are fewer than the requests that the caller allows.
+# description: Each address of the run is one request; the caller states how many it allows.
 # custom:
 #   code: request_budget_exhausted
 #   remedy: Raise network.budget.max_requests to the number of addresses, or name fewer

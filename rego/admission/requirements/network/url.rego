@@ -5,7 +5,7 @@ import future.keywords.not
 
 # METADATA
 # title: The address has an admitted scheme
-# description: Anyone on the network path can read and change what comes over another one. Schemes are values in
+# description: Anyone on the network path can read and change what comes over `http`. Schemes are values in
 #   policy/networks.yaml.
 # custom:
 #   code: unsafe_scheme
@@ -23,7 +23,7 @@ scheme_safe if input.network.url.scheme in data.policy.networks.schemes
 #   code: url_not_canonical
 #   after: [unsafe_scheme]
 #   remedy: Write it as `https://host/path`, the host by name, not by address, and in lower case, the path at least
-#     `/`; leave out user name, `:443`, `#`, a last `?`, and `.` or `..` as folders; write spaces, brackets and
+#     `/`; leave out user name, `:443`, `#`, a trailing `?`, and `.` or `..` as folders; write spaces, brackets and
 #     non-ASCII letters as in `%C3%A9`
 #   reads: [networks.ports]
 # labels:

@@ -46,7 +46,7 @@ _begins(path, prefixes) if {
 # custom:
 #   code: docstrings_missing
 #   each: folders
-#   remedy: Write docstrings for what has none
+#   remedy: Write the docstrings that are missing
 #   reads: [release.docstrings]
 #   facts: {total: total, documented: documented}
 # labels:

@@ -54,7 +54,7 @@ passed(suite) if {
 }
 
 # METADATA
-# title: The report was made of this commit
+# title: The report was made from this commit
 # description: A report that is older than the commit shows something about other code, and one from the future would
 #   count for every later commit.
 # custom:

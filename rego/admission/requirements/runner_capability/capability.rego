@@ -26,8 +26,8 @@ proven(capability) if capability.supported == true
 #   policy/operations.yaml.
 # custom:
 #   code: capability_not_probed
-#   remedy: Correct the harness so that its probe succeeds (docs/runner.md), or have the profile of
-#     policy/operations.yaml accept with `static_capabilities` those that policy/runners.yaml assumes
+#   remedy: Correct the harness so that its probe succeeds (docs/runner.md), or have `static_capabilities` set in the
+#     profile of policy/operations.yaml, which accepts those that policy/runners.yaml assumes
 #   reads: [operations.profile, operations.profiles]
 # labels:
 #   row: D39

@@ -59,7 +59,8 @@ named_once(item) if item.occurrences == 1
 #   empty: allowed
 #   after: [uri_not_allowlisted]
 #   remedy: Write it as `https://host/path`, the host in lower case and the path at least `/`; leave out user name,
-#     `:443`, `#`, a last `?`, and `.` or `..` as folders; write spaces, brackets and non-ASCII letters as in `%C3%A9`
+#     `:443`, `#`, a trailing `?`, and `.` or `..` as folders; write spaces, brackets and non-ASCII
+#     letters as in `%C3%A9`
 #   reads: [networks.schemes, networks.ports]
 # labels:
 #   row: D20

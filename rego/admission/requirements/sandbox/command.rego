@@ -26,7 +26,7 @@ executable_allowlisted if {
 }
 
 # METADATA
-# title: A command that is text has a profile with a shell
+# title: A command given as text names a profile with a shell
 # description: A shell starts any program of the sandbox. policy/sandbox.yaml has the shell of each profile that runs
 #   texts; no other profile does.
 # custom:

@@ -4,9 +4,9 @@ import data.admission.lib.sandbox
 import future.keywords.not
 
 # METADATA
-# title: A request that needs a way out has a profile with one
-# description: The way out is a listener in the sandbox that the engine serves. Each connection through it is decided on
-#   at point `network`; every other one fails in the kernel.
+# title: A request that needs egress names a profile with egress
+# description: Egress goes through a listener in the sandbox that the engine serves. Each connection through it is
+#   decided on at point `network`; every other one fails in the kernel.
 # custom:
 #   code: egress_unsupported
 #   remedy: Name a profile whose backend has `egress` in policy/sandbox.yaml, or leave out `egress` and hosts

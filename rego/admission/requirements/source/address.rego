@@ -13,7 +13,7 @@ import future.keywords.not
 #   after: [record_kind_contradicted]
 #   field: url
 #   remedy: Write it as `https://host/path`, the host by name, not by address, and in lower case, the path at least
-#     `/`; leave out user name, `:443`, `#`, a last `?`, and `.` or `..` as folders; write spaces, brackets and
+#     `/`; leave out user name, `:443`, `#`, a trailing `?`, and `.` or `..` as folders; write spaces, brackets and
 #     non-ASCII letters as in `%C3%A9`
 #   reads: [networks.schemes, networks.ports]
 # labels:

@@ -23,7 +23,7 @@ access_enabled(record) if {
 
 # METADATA
 # title: The request budget covers every external record
-# description: The requests used before this record are fewer than the maximum; each retrieval is one.
+# description: Each record that is external or has an address is one request.
 # custom:
 #   code: request_budget_exhausted
 #   each: bundle.records

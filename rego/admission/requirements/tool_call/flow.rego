@@ -29,9 +29,9 @@ run_named if {
 
 # METADATA
 # title: A run touches only what may be touched together
-# description: Untrusted text can make an agent send private data out. The call after which a run has touched more
-#   than one of the lists under `flows` in policy/tools.yaml waits for a person; what the run has touched already is
-#   not asked about again.
+# description: Untrusted text can make an agent send private data out. Each list under `flows` in
+#   policy/tools.yaml states what one run may touch together. A call that would go beyond all of them waits for a
+#   person; what the run has already touched is not asked about again.
 # custom:
 #   code: flow_not_admitted
 #   standing: confirm

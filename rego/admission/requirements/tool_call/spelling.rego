@@ -6,8 +6,8 @@ import future.keywords.not
 # METADATA
 # title: Every host and address is in canonical form
 # description: Two parsers may see different hosts in an unusual address, and a rule would compare only one. A command
-#   word that may be a host counts as one, unless policy/tools.yaml states otherwise. In a script it may be anything,
-#   and no allow rule covers it.
+#   word that may be a host counts as one, unless policy/tools.yaml states otherwise. In a script,
+#   the form does not matter, but a rule has to permit the whole script.
 # custom:
 #   code: destination_not_canonical
 #   each: destinations

@@ -12,9 +12,8 @@ _no_result if {
 }
 
 # METADATA
-# title: The whole result was looked at
-# description: The text that is shown is the text that was looked at. A result with more links than can be told apart is
-#   not shown.
+# title: The whole result was checked
+# description: Only text that was checked is shown. A result with more links than the engine lists is not shown.
 # custom:
 #   code: result_unread
 #   waivable: false
