@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_ANYBODY = Context()
+_UNNAMED = Context()
 
 
 class Engine(Assembly):
@@ -66,11 +66,11 @@ class Engine(Assembly):
     def __exit__(self, *_: object) -> None:
         self._close()
 
-    def check(self, point: str, request: Any, context: Context = _ANYBODY) -> Answer:
+    def check(self, point: str, request: Any, context: Context = _UNNAMED) -> Answer:
         """A dry run: gather, decide, record as `check`. Nothing is enforced and nothing runs."""
         return run(self._steps(point, request, Mode.CHECK, context, None))
 
-    def decide(self, point: str, request: Any, executor: Executor | None = None, context: Context = _ANYBODY) -> Answer:
+    def decide(self, point: str, request: Any, executor: Executor | None = None, context: Context = _UNNAMED) -> Answer:
         """The real thing. With `executor`, approved work runs under the permit after the record is durable."""
         return run(self._steps(point, request, Mode.ENFORCE, context, executor))
 
@@ -78,7 +78,7 @@ class Engine(Assembly):
         self,
         point: str,
         requests: Sequence[Any],
-        context: Context | Sequence[Context] = _ANYBODY,
+        context: Context | Sequence[Context] = _UNNAMED,
         mode: Mode = Mode.ENFORCE,
     ) -> list[Answer]:
         """Decide many requests of one point side by side: one question to OPA, each with its own record.
@@ -92,7 +92,7 @@ class Engine(Assembly):
         self,
         point: str,
         requests: Iterable[Any],
-        context: Context | Iterable[Context] = _ANYBODY,
+        context: Context | Iterable[Context] = _UNNAMED,
         mode: Mode = Mode.ENFORCE,
     ) -> Iterator[Answer]:
         """`decide_many` for any number of requests: yields the answers in order, and keeps a batch of them in memory.
@@ -103,7 +103,7 @@ class Engine(Assembly):
         while batch := [*islice(pairs, WAVE)]:
             yield from run_all([self._steps(point, request, mode, own, None) for request, own in batch])
 
-    def admit(self, path: Path, into: Path, digest: str | None = None, context: Context = _ANYBODY) -> Answer:
+    def admit(self, path: Path, into: Path, digest: str | None = None, context: Context = _UNNAMED) -> Answer:
         """Decide a source bundle and, on an allow, copy exactly the admitted records below `into`.
 
         `digest` is the bundle's digest from an earlier check; null in the request if there was none.
@@ -117,7 +117,7 @@ class Engine(Assembly):
 
         return self.decide("source", {"path": str(path), "digest": digest}, noting(self._open_store, stage), context)
 
-    def fetch(self, order: FetchOrder, context: Context = _ANYBODY) -> Fetched:
+    def fetch(self, order: FetchOrder, context: Context = _UNNAMED) -> Fetched:
         """Fetch material over HTTPS into a new source bundle: decide, transfer, decide again, record.
 
         Naming a host in the order enables the fetch; `engine check` then asks for what only a person can state.
@@ -125,7 +125,7 @@ class Engine(Assembly):
         """
         return run(self._fetch_steps(order, context))
 
-    def complete(self, prompt: Prompt, context: Context = _ANYBODY) -> Completion:
+    def complete(self, prompt: Prompt, context: Context = _UNNAMED) -> Completion:
         """Ask the remote model: decide, send, and again after an error that may pass; each attempt is recorded.
 
         Always returns: with the text and what it cost, or with a stable word for what went wrong. Raises GatherError
@@ -133,7 +133,7 @@ class Engine(Assembly):
         """
         return run(self._complete_steps(prompt, context))
 
-    def build(self, path: Path, into: Path, digest: str | None = None, context: Context = _ANYBODY) -> Answer:
+    def build(self, path: Path, into: Path, digest: str | None = None, context: Context = _UNNAMED) -> Answer:
         """Decide a source bundle and the environment that it names and, on two allows, build it below `into`.
 
         The environment is the folder `into/<name>`, as a whole or not at all. Returns the answer that stopped
@@ -144,7 +144,7 @@ class Engine(Assembly):
         return run(build_once(self.opened, Path(path), Path(into), digest, checked(context)))
 
     def open_environment(
-        self, folder: Path, context: Context = _ANYBODY, *, policy: str | None = None, profile: str | None = None
+        self, folder: Path, context: Context = _UNNAMED, *, policy: str | None = None, profile: str | None = None
     ) -> AbstractContextManager[EnvironmentSession]:
         """A built environment and its tools behind a gate, open within the block.
 
@@ -155,7 +155,7 @@ class Engine(Assembly):
 
         return open_environment(self, Path(folder), context, policy, profile)
 
-    def admit_environment(self, path: Path, context: Context = _ANYBODY) -> Answer:
+    def admit_environment(self, path: Path, context: Context = _UNNAMED) -> Answer:
         """Decide a source bundle as the source of its environment, so that adapter manifests may name it.
 
         The result states the environment and its `source_policy_hash`; the engine knows it as long as it is open.
@@ -163,7 +163,7 @@ class Engine(Assembly):
         admit = noting(self._open_store, self._adapters.admit_source)
         return self.decide("source", {"path": str(path), "digest": None}, admit, context)
 
-    def admit_adapter(self, manifest: Any, registry: ToolRegistry, context: Context = _ANYBODY) -> Answer:
+    def admit_adapter(self, manifest: Any, registry: ToolRegistry, context: Context = _UNNAMED) -> Answer:
         """Decide an adapter's manifest against this registry; on an allow, its envelopes can be decided.
 
         `manifest` is an object as in docs/adapters.md. Needs `enable_mcp_adapter=True`.
@@ -171,7 +171,7 @@ class Engine(Assembly):
         note = partial(self._adapters.admit_manifest, manifest=manifest)
         return self.decide("adapter", adapter_request(manifest, registry), note, context)
 
-    def retain(self, keep_days: int, reason: str | None = None, context: Context = _ANYBODY) -> Answer:
+    def retain(self, keep_days: int, reason: str | None = None, context: Context = _UNNAMED) -> Answer:
         """Decide how long the record is kept and, on an allow, remove whole segments that are older, of all chains.
 
         The record names who removed them, and `reason`. Waits for engines that use other chains; the result
@@ -195,7 +195,7 @@ class Engine(Assembly):
                 begin(log.usable_log(), keep_days, now)
         return self.decide(RETENTION_POINT, {"detail": "decisions", "retention_days": keep_days}, shorten, context)
 
-    def run_code(self, request: Any, context: Context = _ANYBODY, watch: RunWatcher | None = None) -> CodeRun:
+    def run_code(self, request: Any, context: Context = _UNNAMED, watch: RunWatcher | None = None) -> CodeRun:
         """Run generated code: decide, run in a sandbox, validate, record. `request` is a CodeRunRequest as JSON.
 
         Always returns a result with the reason why it stopped. `watch` cancels the run and is notified of its phases.
@@ -203,7 +203,7 @@ class Engine(Assembly):
         return run(self._code_steps(request, context, watch))
 
     def repair_code(
-        self, request: Any, repair: Repair, context: Context = _ANYBODY, watch: RunWatcher | None = None
+        self, request: Any, repair: Repair, context: Context = _UNNAMED, watch: RunWatcher | None = None
     ) -> CodeRun:
         """`run_code`, repeated with each action that `repair` returns for rejected code, as often as policy allows."""
         from engine.code.repair import repaired
@@ -216,7 +216,7 @@ class Engine(Assembly):
         definition: EpisodeDefinition,
         actors: Mapping[str, Actor] | None = None,
         episode: str | None = None,
-        context: Context = _ANYBODY,
+        context: Context = _UNNAMED,
     ) -> Episode:
         """Run an episode: each turn is decided before the actor is called and after it replied, and recorded.
 
@@ -230,13 +230,13 @@ class Engine(Assembly):
         self,
         requests: Sequence[tuple[str | None, EpisodeDefinition]],
         actors: Mapping[str, Actor] | None = None,
-        context: Context = _ANYBODY,
+        context: Context = _UNNAMED,
     ) -> list[Episode]:
         """`episode` for many side by side: their questions go to OPA together."""
         with ExitStack() as claims:
             return run_all(self._episode_steps(requests, actors or {}, context, claims))
 
-    def provision(self, specification: str, context: Context = _ANYBODY) -> Provisioned:
+    def provision(self, specification: str, context: Context = _UNNAMED) -> Provisioned:
         """Create an agent from the JSON text of a NewAgentProvisioning, once a person has approved exactly this one.
 
         Always returns: with the id of the agent; with a confirm, whose approval `context` then brings; or with the
@@ -246,7 +246,7 @@ class Engine(Assembly):
 
         return provisioned(self.decide("provisioning", {"specification": specification}, context=context))
 
-    def export(self, samples: Path, into: Path, context: Context = _ANYBODY) -> Exported:
+    def export(self, samples: Path, into: Path, context: Context = _UNNAMED) -> Exported:
         """Export samples, one JSON object per line, into the new file `into`: JSON lines, or Parquet by its suffix.
 
         Each sample is compared with the sources that this engine has admitted. The file appears when all are allowed.
@@ -278,7 +278,7 @@ class Engine(Assembly):
         """Report what an allowed request really used of its budgets, such as `{"source.run": 0}`. Raises StateError."""
         self._open_store().settle(decision_id, amounts)
 
-    def activate(self, by: Context = _ANYBODY, reason: str | None = None) -> Activated:
+    def activate(self, by: Context = _UNNAMED, reason: str | None = None) -> Activated:
         """Build the policy again from its folders and switch to it, all or nothing.
 
         Recorded with who and why. Raises PolicyError or DecideError, and then the policy that was served before
@@ -332,12 +332,12 @@ class AsyncEngine(Assembly):
         finally:
             await asyncio.to_thread(self._close)
 
-    async def check(self, point: str, request: Any, context: Context = _ANYBODY) -> Answer:
+    async def check(self, point: str, request: Any, context: Context = _UNNAMED) -> Answer:
         """`Engine.check`."""
         return await self._walk(run_async(self._steps(point, request, Mode.CHECK, context, None)))
 
     async def decide(
-        self, point: str, request: Any, executor: Executor | None = None, context: Context = _ANYBODY
+        self, point: str, request: Any, executor: Executor | None = None, context: Context = _UNNAMED
     ) -> Answer:
         """`Engine.decide`; an executor runs in a thread."""
         return await self._walk(run_async(self._steps(point, request, Mode.ENFORCE, context, executor)))
@@ -346,7 +346,7 @@ class AsyncEngine(Assembly):
         self,
         point: str,
         requests: Sequence[Any],
-        context: Context | Sequence[Context] = _ANYBODY,
+        context: Context | Sequence[Context] = _UNNAMED,
         mode: Mode = Mode.ENFORCE,
     ) -> list[Answer]:
         """`Engine.decide_many`."""
@@ -357,7 +357,7 @@ class AsyncEngine(Assembly):
         self,
         point: str,
         requests: Iterable[Any],
-        context: Context | Iterable[Context] = _ANYBODY,
+        context: Context | Iterable[Context] = _UNNAMED,
         mode: Mode = Mode.ENFORCE,
     ) -> AsyncIterator[Answer]:
         """`Engine.decide_each`."""
@@ -367,36 +367,36 @@ class AsyncEngine(Assembly):
             for answer in await self._walk(run_all_async(steps)):
                 yield answer
 
-    async def decide_upload(self, path: Path, context: Context = _ANYBODY, mode: Mode = Mode.ENFORCE) -> Answer:
+    async def decide_upload(self, path: Path, context: Context = _UNNAMED, mode: Mode = Mode.ENFORCE) -> Answer:
         """Decide a source bundle that this process itself stored at `path`, which may be outside the root folder."""
         parts = replace(self.opened, gather_context=replace(self.opened.gather_context, root=path.parent))
         request = {"path": path.name, "digest": None}
         steps = answer_once(find("source"), request, mode, parts, context, body=lambda: _digest_of(path))
         return await self._walk(run_async(steps))
 
-    async def fetch(self, order: FetchOrder, context: Context = _ANYBODY) -> Fetched:
+    async def fetch(self, order: FetchOrder, context: Context = _UNNAMED) -> Fetched:
         """`Engine.fetch`; transfers run in threads of their own."""
         return await self._walk(run_async(self._fetch_steps(order, context)))
 
-    async def complete(self, prompt: Prompt, context: Context = _ANYBODY) -> Completion:
+    async def complete(self, prompt: Prompt, context: Context = _UNNAMED) -> Completion:
         """`Engine.complete`; requests and waits are in threads of their own."""
         return await self._walk(run_async(self._complete_steps(prompt, context)))
 
-    async def build(self, path: Path, into: Path, digest: str | None = None, context: Context = _ANYBODY) -> Answer:
+    async def build(self, path: Path, into: Path, digest: str | None = None, context: Context = _UNNAMED) -> Answer:
         """`Engine.build`."""
         from engine.environments import build_once
 
         return await self._walk(run_async(build_once(self.opened, Path(path), Path(into), digest, checked(context))))
 
     def open_environment(
-        self, folder: Path, context: Context = _ANYBODY, *, policy: str | None = None, profile: str | None = None
+        self, folder: Path, context: Context = _UNNAMED, *, policy: str | None = None, profile: str | None = None
     ) -> AbstractAsyncContextManager[AsyncEnvironmentSession]:
         """`Engine.open_environment`."""
         from admission_adapters.environments.session import open_environment_async
 
         return open_environment_async(self, Path(folder), context, policy, profile)
 
-    async def export(self, samples: Path, into: Path, context: Context = _ANYBODY) -> Exported:
+    async def export(self, samples: Path, into: Path, context: Context = _UNNAMED) -> Exported:
         """`Engine.export`."""
         from engine.exporting import export_steps
 
@@ -420,22 +420,22 @@ class AsyncEngine(Assembly):
 
         return await self._walk(run_async(read_steps(self.opened, id_, checked(context), forget=True)))
 
-    async def admit_environment(self, path: Path, context: Context = _ANYBODY) -> Answer:
+    async def admit_environment(self, path: Path, context: Context = _UNNAMED) -> Answer:
         """`Engine.admit_environment`."""
         admit = noting(self._open_store, self._adapters.admit_source)
         return await self.decide("source", {"path": str(path), "digest": None}, admit, context)
 
-    async def admit_adapter(self, manifest: Any, registry: ToolRegistry, context: Context = _ANYBODY) -> Answer:
+    async def admit_adapter(self, manifest: Any, registry: ToolRegistry, context: Context = _UNNAMED) -> Answer:
         """`Engine.admit_adapter`."""
         note = partial(self._adapters.admit_manifest, manifest=manifest)
         return await self.decide("adapter", adapter_request(manifest, registry), note, context)
 
-    async def run_code(self, request: Any, context: Context = _ANYBODY, watch: RunWatcher | None = None) -> CodeRun:
+    async def run_code(self, request: Any, context: Context = _UNNAMED, watch: RunWatcher | None = None) -> CodeRun:
         """`Engine.run_code`; programs run in threads of their own."""
         return await self._walk(run_async(self._code_steps(request, context, watch)))
 
     async def repair_code(
-        self, request: Any, repair: RepairAsync, context: Context = _ANYBODY, watch: RunWatcher | None = None
+        self, request: Any, repair: RepairAsync, context: Context = _UNNAMED, watch: RunWatcher | None = None
     ) -> CodeRun:
         """`Engine.repair_code`."""
         from engine.code.repair import repaired_async
@@ -448,7 +448,7 @@ class AsyncEngine(Assembly):
         definition: EpisodeDefinition,
         actors: Mapping[str, Actor] | None = None,
         episode: str | None = None,
-        context: Context = _ANYBODY,
+        context: Context = _UNNAMED,
     ) -> Episode:
         """`Engine.episode`; actors reply in threads of their own."""
 
@@ -460,7 +460,7 @@ class AsyncEngine(Assembly):
 
         return await self._walk(whole())
 
-    async def provision(self, specification: str, context: Context = _ANYBODY) -> Provisioned:
+    async def provision(self, specification: str, context: Context = _UNNAMED) -> Provisioned:
         """`Engine.provision`."""
         from engine.provisioning import provisioned
 
@@ -477,7 +477,7 @@ class AsyncEngine(Assembly):
         """`Engine.settle`."""
         await asyncio.to_thread(lambda: self._open_store().settle(decision_id, amounts))
 
-    async def activate(self, by: Context = _ANYBODY, reason: str | None = None) -> Activated:
+    async def activate(self, by: Context = _UNNAMED, reason: str | None = None) -> Activated:
         """`Engine.activate`; requests go on meanwhile."""
         return await asyncio.to_thread(self._activate, by, reason)
 

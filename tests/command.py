@@ -54,14 +54,14 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """Runs `engine …` as somebody with this home folder, policy cache and state; each has one to itself."""
+    """Runs `engine …` as a user with this home folder, policy cache and state; each has one to itself."""
 
     home: Path
     cache: Path
 
     @classmethod
     def of(cls, folder: Path, cache: Path) -> Command:
-        """Somebody who has never run the engine before, but for the built policy."""
+        """A user who has never run the engine before, but for the built policy."""
         home = folder / "home"
         home.mkdir()
         return cls(home, cache)

@@ -164,7 +164,7 @@ def take_over(probed: Path, state: Path) -> None:
 
 @pytest.fixture
 def command(tmp_path: Path, cache: Path) -> Command:
-    """Somebody who runs the engine for the first time."""
+    """A user who runs the engine for the first time."""
     from tests.command import Command
 
     return Command.of(tmp_path, cache)

@@ -44,7 +44,7 @@ def account() -> dict[str, Any]:
 
 
 class Server:
-    """One cluster, whose folder is removed with it. Everybody on this machine who finds its socket may log in."""
+    """One cluster, whose folder is removed with it. Any user of this machine who finds its socket may log in."""
 
     def __init__(self, folder: Path | None = None) -> None:
         """`folder` is where the data goes, such as a small file system; by default a temporary folder."""
@@ -160,7 +160,7 @@ class Server:
         self.administer(*(f"DELETE FROM {table}" for table in tables), database=name)  # noqa: S608
 
     def drop(self, name: str) -> None:
-        """Remove a database, whoever uses it."""
+        """Remove a database, even if it is in use."""
         self.administer(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
     def close(self) -> None:

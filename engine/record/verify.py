@@ -44,7 +44,7 @@ class Verification:
     `records`, `source_events` and `size` count the intact part before the first break, `removed` the lines that
     retention has removed before them; `head` is the SHA-256 of the last line, null if there is none or
     something before it is broken. `contained` are the seqs of ends known from elsewhere that the record has.
-    `ends` are of all segments but the last. `writing` means that an engine is writing, so an unfinished end
+    `ends` are of all segments but the last. `writing` means that an engine is writing, so a torn tail
     is no break.
     """
 
@@ -77,7 +77,7 @@ class Verification:
 
     @property
     def repairable(self) -> bool:
-        """Whether the only break is an unfinished end after a crash, which the next start cuts."""
+        """Whether the only break is a torn tail after a crash, which the next start cuts."""
         return not self.ok and all(broken.repairable for broken in self.breaks)
 
 

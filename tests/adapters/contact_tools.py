@@ -1,4 +1,4 @@
-"""Tools of an adapter as somebody writes them: one file with a function for each, which can be curated."""
+"""Tools of an adapter as a developer writes them: one file with a function for each, which can be curated."""
 
 from __future__ import annotations
 

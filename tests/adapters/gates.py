@@ -41,7 +41,7 @@ def adding(name: str = "jane") -> dict[str, Any]:
 
 
 def shapes(name: str, arguments: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """One call as everybody writes it."""
+    """One call in its usual form."""
     text = json.dumps(arguments)
     return {
         "own": {"name": name, "arguments": arguments},

@@ -27,7 +27,7 @@ VALUES = (
     *(f'tools.tools.{name}.curated=["{CURATED}"]' for name in ("contacts_list", "contacts_add")),
     'tools.rulesets.workspace.allow=[{"id": "contacts", "tools": ["contacts_list", "contacts_add"]}]',
 )
-"""What somebody writes into policy/ who has read contact_tools.py and lets an assistant use both."""
+"""What a reviewer of contact_tools.py writes into policy/ to let an assistant use both."""
 
 SCHEMAS: dict[str, dict[str, Any]] = {
     name: {

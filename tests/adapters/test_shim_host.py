@@ -134,7 +134,7 @@ def test_tools_registered_without_a_permit_are_refused(engine: Engine) -> None:
     assert set(codes(answer)) == {"tool_not_curated"}
 
     class Pretending(ToolRegistry):
-        """A registry of somebody else's making."""
+        """A registry of another program."""
 
     assert set(codes(engine.admit_adapter(manifest(admitted_source(engine)), Pretending(), AGENT))) == {
         "tool_not_curated"

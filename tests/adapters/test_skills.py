@@ -155,7 +155,7 @@ class Raising:
     """An engine that fails in a way nobody thought of."""
 
     def decide(self, *_: object) -> Any:
-        raise RecursionError("canary of /home/somebody")
+        raise RecursionError("canary of /home/user")
 
 
 # covers: B36.1

@@ -57,7 +57,7 @@ def test_the_document_is_served_and_names_the_security_schemes(api: Serving) -> 
 
 
 def test_the_document_is_serialized_once() -> None:
-    """It is open to everybody, and writing it takes longer than most decisions."""
+    """It is open to every caller, and writing it takes longer than most decisions."""
     description = docs.Description(routes())
     exchange: Any = None
     first, *others = (asyncio.run(description.openapi(exchange, exchange)).body for _ in range(3))

@@ -153,7 +153,7 @@ def test_a_stop_hangs_up_on_the_runner(front: Gate) -> None:
     assert front.run().json == OUTPUT
 
 
-# Who asks
+# The caller
 
 
 # covers: D03.1

@@ -193,7 +193,7 @@ def test_outputs_are_all_written_or_none(command: Command, tmp_path: Path) -> No
 
 
 def test_a_pipe_or_device_as_output_is_written_to_and_not_replaced(command: Command, tmp_path: Path) -> None:
-    """`--output /dev/null` or `/dev/stdout` run as root must not take the device away from everybody."""
+    """`--output /dev/null` or `/dev/stdout` run as root must not take the device away from all users."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     heard: list[str] = []

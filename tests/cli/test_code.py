@@ -27,7 +27,7 @@ GOLDEN = ROOT / "fixtures/code/incident_metrics.json"
 
 @pytest.fixture
 def command(tmp_path: Path, cache: Path, probed: Path) -> Command:
-    """Somebody whose state knows what the sandbox holds."""
+    """A user whose state has the results of the sandbox probe."""
     made = Command.of(tmp_path, cache)
     take_over(probed, made.state)
     return made

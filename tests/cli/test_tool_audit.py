@@ -1,4 +1,4 @@
-"""`engine tools audit`: what a server lists, against what somebody has admitted."""
+"""`engine tools audit`: what a server lists, against what a person has admitted."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def listed(*tools: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 def admit(policy: Path, effects: str = "read", **digests: str) -> None:
-    """Write what somebody has admitted into both documents."""
+    """Write what a person has admitted into both documents."""
     tools = policy / "tools.yaml"
     head, mark, rest = tools.read_text(encoding="utf-8").partition("\ntools:\n")
     entries = "".join(ENTRY.format(name=f"mcp_docs__{name}", effects=effects) for name in digests)

@@ -190,7 +190,7 @@ NEEDED: dict[str, tuple[dict[str, Any], str, str, str]] = {
 """What keeps a call from being allowed: the call, a code, the change that is told, and the line it names."""
 ASKERS = {"policy_stated": (), "policy": ("--tool-policy", "x"), "principal": LEE}
 ASKERS |= {"profile": READER, "other_profile": READER}
-"""Who asks, where it is not the agent."""
+"""The caller, where it is not the agent."""
 
 
 def told_of(engine: Engine, call: dict[str, Any], options: tuple[str, ...]) -> CallExplanation:

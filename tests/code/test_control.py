@@ -39,7 +39,7 @@ ASKING = (
 
 
 def grant(bench: Bench, done: CodeRun) -> dict[str, str]:
-    """Approve what a run asks for, as somebody else; what to bring along."""
+    """Approve what a run asks for, as another person; what to bring along."""
     wanted = done.document["approval"]
     bench.engine.store().resolve(wanted["id"], "granted", "boss", None, int(time.time()))
     return {wanted["for"]: wanted["id"]}
@@ -127,8 +127,8 @@ def test_a_repeated_key_gives_the_whole_result_and_runs_nothing(bench: Bench) ->
     other = bench.run(golden("print()"), context)
     assert other.stop_reason == "invalid_request:idempotency_conflict"
     assert ran(bench, other) == []
-    somebody_else = replace(context, caller=context.caller.model_copy(update={"principal": "somebody else"}))
-    assert not bench.run(golden(), somebody_else).replayed
+    another = replace(context, caller=context.caller.model_copy(update={"principal": "another"}))
+    assert not bench.run(golden(), another).replayed
 
 
 # covers: C68.1

@@ -1,4 +1,4 @@
-"""Texts of proposed contracts: what delivers something that can run, and what only speaks of it."""
+"""Texts of proposed contracts: what delivers something that can run, and what only mentions it."""
 
 from __future__ import annotations
 

@@ -199,7 +199,11 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str, str]] = {
     "export_true": (put(True, "records", 1, "export"), "records.1.export", "wrong_type"),  # noqa: FBT003
     "decisions_missing": (drop("license_decisions"), "license_decisions", "missing"),
     "decision_word": (put("ok", "license_decisions", 0, "decision"), "license_decisions.0.decision", "unknown_value"),
-    "decided_by_nobody": (put("", "license_decisions", 0, "decided_by"), "license_decisions.0.decided_by", "too_short"),
+    "decided_by_no_person": (
+        put("", "license_decisions", 0, "decided_by"),
+        "license_decisions.0.decided_by",
+        "too_short",
+    ),
     "decided_by_lines": (
         put("a\n::error::b", "license_decisions", 0, "decided_by"),
         "license_decisions.0.decided_by",

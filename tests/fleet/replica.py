@@ -58,7 +58,7 @@ def main(end: Connection, settings: Settings, opas: Path) -> None:
     def perform(number: int, name: str, arguments: dict[str, Any]) -> None:
         try:
             result = _ACTS[name](engine, **arguments)
-        except BaseException as error:  # noqa: BLE001  (told to whoever asked)
+        except BaseException as error:  # noqa: BLE001  (reported to the caller)
             result = {"failed": repr(error)}
         with says:
             end.send((number, result))

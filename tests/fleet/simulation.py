@@ -181,7 +181,7 @@ class Replica:
 
 
 class Fleet:
-    """Replicas, their database, and whoever asks them."""
+    """Replicas, their database, and their callers."""
 
     def __init__(self, plan: Plan, folder: Path, cache: Path, server: Server, stack: ExitStack) -> None:
         self.plan, self.folder, self._cache, self._server, self._stack = plan, folder, cache, server, stack

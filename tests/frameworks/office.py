@@ -46,9 +46,9 @@ def office() -> dict[str, Tool]:
     """Fresh tools by name."""
     tools = (
         Tool("clock", "Tell the time of a city"),
-        Tool("news", "Read what anybody has written about a word"),
+        Tool("news", "Read what the public has written about a word"),
         Tool("orders", "Read the orders of a customer"),
-        Tool("post", "Post a text for everybody"),
+        Tool("post", "Post a public text"),
         Tool("wipe", "Delete everything"),
         Tool("ask", "Ask a colleague"),
         Tool("key", "Read a file of settings", f"It says {TOKEN} there"),

@@ -46,7 +46,7 @@ class _Context:
 
 
 def news(text: str) -> str:
-    """Read what anybody has written about a word."""
+    """Read what the public has written about a word."""
     ran.append(text)
     return f"news: {text}"
 
@@ -194,7 +194,7 @@ def test_a_result_is_returned_in_the_form_that_was_decided_on(engine: Engine) ->
 
 def test_what_a_function_raises_is_returned_as_text(engine: Engine) -> None:
     def news(text: str) -> str:
-        """Read what anybody has written about a word."""
+        """Read what the public has written about a word."""
         raise ValueError(text)
 
     (told,) = gated(gate_of(engine), [news])

@@ -159,7 +159,7 @@ def read_by(point: str, files: tuple[str, ...] | None = None) -> Reads:
 
 
 def context(file: CaseFile) -> Context:
-    """Who asks in this case."""
+    """The caller of this case."""
     return Context(caller=file.case.caller)
 
 

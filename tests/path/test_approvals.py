@@ -140,7 +140,7 @@ def test_an_approval_does_not_cover_a_changed_input(engine: Engine, store: Store
 # covers: H09.1
 def test_an_approval_does_not_cover_another_caller(engine: Engine, store: Store, clock: Clock) -> None:
     row = approved(engine, store, clock)
-    got = ask(engine, row.id, caller=Caller(via=Via.PROCESS, principal="somebody"))
+    got = ask(engine, row.id, caller=Caller(via=Via.PROCESS, principal="another"))
     assert "approval_input_changed" in codes(got)
 
 

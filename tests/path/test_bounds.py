@@ -1,4 +1,4 @@
-"""Every request model bounds what it takes, and no more errors are built than somebody reads."""
+"""Every request model bounds what it takes, and no more errors are built than a person reads."""
 
 from __future__ import annotations
 

@@ -237,7 +237,7 @@ def test_a_fault_of_ours_is_a_recorded_deny_without_a_traceback(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> NoReturn:
-        raise ZeroDivisionError("not told to anybody")
+        raise ZeroDivisionError("not shown to callers")
 
     point = POINTS["source"]
     monkeypatch.setattr("engine.points.source.POINT", replace(point, gather=broken))

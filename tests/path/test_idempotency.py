@@ -119,7 +119,7 @@ def test_of_concurrent_requests_with_one_key_one_is_executed(engine: Engine) -> 
 
 def test_keys_are_separate_for_each_caller(engine: Engine) -> None:
     first = engine.decide("license", ACCEPTED, context=KEY)
-    other = Context(caller=Caller(via=Via.PROCESS, principal="somebody"), idempotency_key=KEY.idempotency_key)
+    other = Context(caller=Caller(via=Via.PROCESS, principal="another"), idempotency_key=KEY.idempotency_key)
     assert engine.decide("license", ACCEPTED, context=other).decision.decision_id != first.decision.decision_id
 
 

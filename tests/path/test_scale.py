@@ -38,7 +38,7 @@ FAULTS: dict[str, Callable[[dict[str, Any], dict[str, Any]], object]] = {
     "content_hash_mismatch": lambda record, decision: [one.update(sha256="0" * 64) for one in (record, decision)],
     "license_unknown": lambda record, _: record.update(license="LicenseRef-nobody-knows"),
     "retention_expired": lambda record, _: record["retention"].update(until="2026-11-20"),
-    "license_decision_missing": lambda _, decision: decision.update(record="somebody-else"),
+    "license_decision_missing": lambda _, decision: decision.update(record="another"),
 }
 
 

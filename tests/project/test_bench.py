@@ -217,7 +217,7 @@ OLD, NEW = {"values": "old", "outcome": "allow"}, {"values": "new", "outcome": "
         (11.9, 12.5, OLD, 0, 0),
         (12.1, 12.5, NEW, 0, 0),
         (12.1, 12.5, OLD, 1, 0),  # after the new one was acknowledged
-        (9.0, 9.5, NEW, 1, 0),  # before anybody asked for it
+        (9.0, 9.5, NEW, 1, 0),  # before any caller asked for it
         (11.0, 11.5, {"values": "new", "outcome": "allow"}, 1, 0),  # named, and not the one that decided
         (11.0, 11.5, {"values": "third", "outcome": "allow"}, 1, 0),
         (11.0, 11.5, {"values": None, "outcome": None, "status": 503}, 0, 1),

@@ -21,7 +21,7 @@ EXAMPLES = ROOT / "docs" / "examples"
 
 
 def run(example: str, home: Path, cache: Path) -> list[str]:
-    """The lines that an example prints, run by somebody with this home folder."""
+    """The lines that an example prints, run by a user with this home folder."""
     environment = {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": f"{ROOT}:{ROOT}/adapters",

@@ -332,7 +332,7 @@ def test_lines_that_were_written_and_never_answered_are_cut_after_a_failed_sync(
         whole = (settings.state / DECISIONS).read_text(encoding="utf-8")
         assert refused.decision.decision_id in whole  # it stands there, and nobody was told so
         monkeypatch.setattr(Failing, "failed", 0)
-        until(lambda: Failing.failed >= 2)  # it was tried in vain, and the lock is kept
+        until(lambda: Failing.failed >= 2)  # the attempt failed, and the lock is kept
         monkeypatch.setattr(Failing, "failing", False)
         until(lambda: engine.status().record)
         last = ask(engine)

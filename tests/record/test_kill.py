@@ -115,7 +115,7 @@ def test_kill_while_threads_and_tasks_append_loses_and_doubles_nothing(tmp_path:
             assert acknowledged <= set(there)
             segments = max(segments, found.segments)
     assert segments > 1
-    print(f"{ROUNDS} rounds, at most {segments} segments, {cuts} unfinished ends cut")  # noqa: T201 (for -s)
+    print(f"{ROUNDS} rounds, at most {segments} segments, {cuts} torn tails cut")  # noqa: T201 (for -s)
 
 
 def test_a_writer_that_acknowledges_early_is_found(tmp_path: Path) -> None:

@@ -244,7 +244,7 @@ def _killed(process: subprocess.Popen[str], line: str, chance: random.Random) ->
 
 
 def intact_after_kill(state: Path) -> bool:
-    """Whether nothing is broken but unfinished ends, which the next start cuts."""
+    """Whether nothing is broken but torn tails, which the next start cuts."""
     with closing(open_store(state)) as store:
         heads = store.record_heads()
     breaks = [broken for chain in verify_chains(state, heads).values() for broken in chain.breaks]

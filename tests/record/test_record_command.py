@@ -127,7 +127,7 @@ def test_show_for_programs(state: Path) -> None:
 
 @pytest.fixture
 def told_state(tmp_path: Path) -> Path:
-    """Decisions by different callers at different times, one of them given again, one with a hostile name."""
+    """Decisions by different callers at different times, one of them replayed, one with a hostile name."""
     state = tmp_path / "told"
     fields: list[dict[str, Any]] = [
         {"principal": "pipeline-1", "request_id": "r-1", "trace": "1" * 32},

@@ -104,7 +104,7 @@ def there(disk: SimulatedDisk) -> list[int]:
 
 
 def survives(disk: SimulatedDisk, numbers: list[int]) -> None:
-    """Whatever a crash leaves now, these decisions are found again and the record holds."""
+    """After any further crash, these decisions are found again and the record is intact."""
     states = list(disk.crash_states(100_000))
     assert states
     for tree in states:

@@ -244,7 +244,7 @@ def test_lines_of_an_engine_that_took_over_the_record_are_never_cut(
     fails(monkeypatch)
     with pytest.raises(RecordError):
         log.append(decision(2))
-    log._tick()  # tried in vain, and the lock is kept
+    log._tick()  # the attempt failed, and the lock is kept
     assert not log.usable
     (state / LOCK).unlink()
     with open_log(state) as other:  # records first what the vain try has cut

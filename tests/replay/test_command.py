@@ -20,7 +20,7 @@ NASTY = "<script>alert(1)</script><img src=http://evil.example/x onerror=alert(1
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Command:
-    """Somebody who has checked two source bundles."""
+    """A user who has checked two source bundles."""
     command = Command.of(tmp_path_factory.mktemp("user"), cache)
     command.check("fixtures/source_bundles/offline_fixture", "fixtures/source_bundles/non_commercial_for_training")
     return command

@@ -1,4 +1,4 @@
-"""No message of the engine looks like a secret: it would be redacted before anybody reads it."""
+"""No message of the engine looks like a secret: it would be redacted before a person reads it."""
 
 from __future__ import annotations
 

@@ -422,7 +422,7 @@ def test_a_file_up_to_a_size_is_read_whole_before_it_is_used(state: Path, fewer:
 
 
 def test_a_replaced_file_is_refused(state: Path) -> None:
-    """A store that went on with the old file would count apart from everybody else."""
+    """A store that went on with the old file would count apart from all others."""
     with opened(state) as store:
         assert store.writable()
         copy = state / "copy"

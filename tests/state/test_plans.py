@@ -1,4 +1,4 @@
-"""What every request asks of the state is found by an index, however many rows others have made."""
+"""What every request asks of the state is found by an index, whatever the number of rows of others."""
 
 from __future__ import annotations
 

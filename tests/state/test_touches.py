@@ -14,7 +14,7 @@ KINDS = ("untrusted", "private", "outward")
 
 
 def test_of_concurrent_touches_exactly_one_sees_all_others(tmp_path: Path) -> None:
-    """Two stores are two processes: whoever reserves last sees what the others have reserved."""
+    """Two stores are two processes: the last to reserve sees what the others have reserved."""
     seen: list[int] = []
     closing = ExitStack()
     stores = [closing.enter_context(opened(tmp_path / "state")) for _ in range(3)]

@@ -43,7 +43,7 @@ class Kind(StrEnum):
 
 
 def kind(report: Report) -> Kind:
-    """What kind of answer this is; when in doubt, the worst. Looks at every finding: ask once."""
+    """What kind of answer this is; if several apply, the worst. Looks at every finding: ask once."""
     if report.exit is Exit.UNREADABLE:
         invalid = any(finding.code == _INVALID for finding in report.decision.findings)
         return Kind.INVALID if invalid else Kind.UNREADABLE

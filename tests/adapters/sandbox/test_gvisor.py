@@ -187,7 +187,7 @@ def test_an_ordinary_user_can_run_gvisor(shared: Path) -> None:
 
 @pytest.fixture
 def shared() -> Iterator[Path]:
-    """The binary where everybody may read it."""
+    """The binary where every user may read it."""
     with tempfile.TemporaryDirectory(prefix="gvisor-", dir="/tmp") as folder:
         Path(folder).chmod(0o755)
         for name in ("runsc", "runsc.json"):

@@ -151,7 +151,7 @@ def test_root_that_has_no_other_user_is_refused(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.fixture
 def shared() -> Iterator[Path]:
-    """A folder in the place of `private_tmp` that everybody may read; those of tests are their owner's only."""
+    """A folder in the place of `private_tmp` that every user may read; those of tests are their owner's only."""
     with tempfile.TemporaryDirectory(prefix="sandbox-test-", dir="/tmp") as folder:
         Path(folder).chmod(0o755)
         yield Path(folder)

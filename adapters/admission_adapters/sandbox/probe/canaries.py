@@ -31,7 +31,7 @@ FILES = {
 """Canaries outside the sandbox, by the act that reads each (A03)."""
 
 _SEGMENT_BYTES = 4096
-_CREATE, _EVERYBODY, _REMOVE = 0o3000, 0o666, 0  # IPC_CREAT | IPC_EXCL; its mode; IPC_RMID
+_CREATE, _ALL_USERS, _REMOVE = 0o3000, 0o666, 0  # IPC_CREAT | IPC_EXCL; its mode; IPC_RMID
 
 
 def as_user(user: int | None) -> dict[str, Any]:
@@ -128,7 +128,7 @@ class Canaries:
         libc = ctypes.CDLL(None, use_errno=True)
         libc.shmat.restype = ctypes.c_void_p
         key = secrets.randbelow(1 << 30) + 1
-        segment = libc.shmget(ctypes.c_int(key), ctypes.c_size_t(_SEGMENT_BYTES), ctypes.c_int(_CREATE | _EVERYBODY))
+        segment = libc.shmget(ctypes.c_int(key), ctypes.c_size_t(_SEGMENT_BYTES), ctypes.c_int(_CREATE | _ALL_USERS))
         if segment >= 0:
             stack.callback(libc.shmctl, ctypes.c_int(segment), ctypes.c_int(_REMOVE), None)
             address = libc.shmat(ctypes.c_int(segment), None, ctypes.c_int(0))

@@ -28,7 +28,7 @@ _requests := {
 	"nothing asked": {"operation": "spawn"},
 	"no policy": {"operation": "spawn", "context": {"profile": "f"}},
 	"other policy": {"operation": "spawn", "context": {"policy": "o", "profile": "f"}},
-	"policy of somebody": {"operation": "spawn", "context": {"policy": "q", "profile": "f"}},
+	"policy of others": {"operation": "spawn", "context": {"policy": "q", "profile": "f"}},
 }
 
 # What the tool policy says of three tools: one is granted, one asks a person, one is taken away by a rule.
@@ -74,7 +74,7 @@ test_profiled if {
 		some name, one in _requests
 		tool.in_profile with input as one with data.policy as _policy with data.admission.lib.tools.in_profile as _profiled
 	}
-	held == {"spawn", "no policy", "other policy", "policy of somebody"}
+	held == {"spawn", "no policy", "other policy", "policy of others"}
 }
 
 test_policy_known if {
@@ -84,8 +84,8 @@ test_policy_known if {
 
 test_principal_admitted if {
 	held := {name | some name, one in _requests; tool.principal_admitted with input as one with data.policy as _policy}
-	held == object.keys(_requests) - {"other policy", "policy of somebody"}
-	request := object.union(_requests["policy of somebody"], {"caller": {"principal": "lee"}})
+	held == object.keys(_requests) - {"other policy", "policy of others"}
+	request := object.union(_requests["policy of others"], {"caller": {"principal": "lee"}})
 	tool.principal_admitted with input as request with data.policy as _policy
 }
 

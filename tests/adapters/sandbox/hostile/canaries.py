@@ -156,7 +156,7 @@ class Host:
         return process
 
     def _leave_open(self, stack: ExitStack) -> None:
-        """Descriptors that a careless start of a process would hand on."""
+        """Descriptors that a careless start of a process would pass on."""
         for path, flags, places in (
             (self.scratch / "open", os.O_RDWR, (10, 100, 200, 900)),
             (self.home / ".ssh", os.O_RDONLY, (10, 900)),

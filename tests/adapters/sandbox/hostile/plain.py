@@ -1,4 +1,4 @@
-"""The positive control: the same program as a plain subprocess, as anybody would start it, by the same user.
+"""The positive control: the same program as a plain subprocess, started without protection, by the same user.
 
 Never as root, with canaries in place of what is worth something, with counts that end, and with limits that
 keep this machine alive.

@@ -164,7 +164,7 @@ def _control(name: str) -> Control:
     if name in {"of_parent", "open_the_console", "paste_of_a_console", "take_a_terminal"}:
         return Control.NONE
     if name.startswith(("push_into", "new_pseudo")):
-        return Control.NONE  # kernels of today refuse it to everybody unless a setting says otherwise
+        return Control.NONE  # kernels of today refuse it to every user unless a setting says otherwise
     return Control.HARM
 
 
