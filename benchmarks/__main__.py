@@ -110,7 +110,7 @@ def main() -> None:
 
 
 def measure(bench: Bench) -> tuple[list[Row], list[str]]:
-    """All rows that could be measured, those before an interrupt, and what stands in the way of the others."""
+    """All rows that could be measured, those before an interrupt, and why the others could not."""
     rows: list[Row] = []
     refusals = []
     for measurement in dict.fromkeys(_ROWS[name] for name in _ROWS if name in bench.asked):

@@ -25,7 +25,7 @@ from engine.settings import ReadLimits
 _GOAL = 1.5
 _MANY, _FEW = 1000, 10
 _NEEDED = ("CC-BY-4.0", "CC0-1.0", "MIT", "Apache-2.0")
-"""The licenses of the inputs below stand in both tables."""
+"""Both tables have the licenses of the inputs below."""
 _TIMES = 100
 
 

@@ -36,7 +36,7 @@ class Answer:
 
 @dataclass(slots=True)
 class TimedLoad:
-    """Load that is under way; `stop` ends it and gives every answer in the order they came."""
+    """Load that is in progress; `stop` ends it and gives every answer in the order they came."""
 
     process: subprocess.Popen[bytes]
 

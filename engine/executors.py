@@ -113,7 +113,7 @@ class Executors:
         return provider
 
     def machine(self) -> Machine:
-        """What runs of generated code need of this machine; its `running` knows those under way."""
+        """What runs of generated code need of this machine; its `running` knows those in progress."""
         from admission_adapters.files.artifact_store import ArtifactStore
         from engine.code.asking import Machine
         from engine.code.running import Running

@@ -449,7 +449,7 @@ def _record_and_work(case: _Case, services: Services, executor: Executor | None)
 
 
 def _still_allowed(case: _Case, facts: Facts, services: Services, stops: Sequence[StopRow], seconds: float) -> bool:
-    """Whether what is under way would be allowed under these stops. Blocks. Raises EngineError."""
+    """Whether what is in progress would be allowed under these stops. Blocks. Raises EngineError."""
     document = {**facts.document, "stops": stop_facts(stops, facts.gathered.tool, case.context)}
     with services.policy() as serving:
         verdict = read(case.point, serving.opa.ask("decision", document, seconds), serving.catalogue)

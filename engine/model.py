@@ -376,7 +376,7 @@ def _mac(decision_id: str, point: str, input_digest: str, limits: object) -> byt
 
 
 class StopSignal(threading.Event):
-    """Set when a person has stopped what approved work is under way."""
+    """Set when a person has stopped what approved work is in progress."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -398,7 +398,7 @@ class StopSignal(threading.Event):
 
     @property
     def awaited(self) -> bool:
-        """Whether something that the work started is still under way."""
+        """Whether something that the work started is still in progress."""
         return bool(self._calls)
 
     def set(self) -> None:

@@ -1,8 +1,8 @@
-"""What is in force for every decision, and approved work under way, which ends once a stop applies to it.
+"""What is in force for every decision, and approved work in progress, which ends once a stop applies to it.
 
 Every decision reads the stops from the state, where any process that shares it may add one, and with them which
 releases may decide. The store keeps what it read for a moment, and a change is answered when no process decides
-without it. While there is work under way, a thread reads the stops several times a second, and asks the policy again
+without it. While there is work in progress, a thread reads the stops several times a second, and asks the policy again
 whether the work may go on. Where the stops cannot be read, or the policy does not answer, the work ends.
 """
 
@@ -46,7 +46,7 @@ class _Watched:
 
 
 class Running:
-    """The work under way in one engine. Threads may share it."""
+    """The work in progress in one engine. Threads may share it."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Running:
 
     @contextmanager
     def watching(self, signal: StopSignal, seen: list[str], allowed: Callable[[Stops, float], bool]) -> Iterator[None]:
-        """Stop this work once it may not go on, also what is still under way after the block.
+        """Stop this work once it may not go on, also what is still in progress after the block.
 
         `seen` are the ids of the stops under which it was allowed; `allowed` says within some seconds, or raises
         EngineError, whether it may go on under others.

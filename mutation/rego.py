@@ -124,7 +124,7 @@ def _expressions(node: Any) -> Iterator[dict[str, Any]]:
 
 
 class Judge:
-    """Tells by `opa test` whether a mutant is noticed."""
+    """Runs `opa test` to find whether a mutant is noticed."""
 
     def __init__(self, results: Results) -> None:
         self._results = results

@@ -68,7 +68,7 @@ _OWNERS = (Via.PROCESS, Via.CONTROL)
 
 
 def _stop_without_policy(asked: RawJson, answered: Answer, services: Services, context: Context) -> Steps[Administered]:
-    """Stop although the policy does not answer: no request is allowed then, but work that is under way goes on.
+    """Stop although the policy does not answer: no request is allowed then, but work that is in progress goes on.
 
     The recorded deny is followed by a result line. Any other act stays refused.
     """

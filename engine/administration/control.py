@@ -60,7 +60,7 @@ class Control:
             ) from error
 
     def close(self) -> None:
-        """Stop listening; an act under way is finished, a request that is not whole is dropped.
+        """Stop listening; an act in progress is finished, a request that is not whole is dropped.
 
         Nothing in a forked process.
         """

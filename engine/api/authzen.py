@@ -1,4 +1,4 @@
-"""OpenID AuthZEN Authorization API 1.0: the same decisions for callers that speak the standard.
+"""OpenID AuthZEN Authorization API 1.0: the same decisions for callers that use the standard.
 
 `action.name` is the decision point; `resource.properties.request`, else `context.request`, is its request. Other
 actions ask what the policy maps them to, by the type of the resource (`authzen` in policy/operations.yaml).

@@ -40,7 +40,7 @@ class ApiLimits:
     batch_items: int = 1_000  # requests of one batch
     running: int = 64  # decisions in progress; OPA evaluates only a few at once
     waiting: int = 2_048  # decisions waiting for their turn; more are refused with 503
-    batches: int = 4  # batches under way
+    batches: int = 4  # batches in progress
     stop_seconds: float = 30.0  # for what was accepted, once the engine stops
     refusal_seconds: float = 60.0  # for which callers that are not identified share one recorded deny a point
     failures_burst: int = 10  # wrong credentials of one peer before they are refused unread

@@ -77,7 +77,7 @@ def scripted(definition: ActorDefinition) -> Actor | None:
 
 @dataclass(slots=True)
 class PendingCall:
-    """A call under way. What comes after its time is dropped."""
+    """A call in progress. What comes after its time is dropped."""
 
     actor: Actor
     turn: Turn

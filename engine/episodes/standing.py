@@ -1,4 +1,4 @@
-"""Where an episode stands: its history, the calls under way and the values of its state.
+"""Where an episode stands: its history, the calls in progress and the values of its state.
 
 `take` and `apply` take over one decision, just made or read from the record; nothing else changes it. So an episode
 that is read back from its record stands where it stood.
@@ -121,7 +121,7 @@ class Standing:
             self.end = Ended.of(limits["end"])
 
     def interrupt(self) -> None:
-        """Calls under way have ended without a reply: the engine was stopped."""
+        """Calls in progress have ended without a reply: the engine was stopped."""
         for call in self.running:
             self._close(call, "interrupted", {})
         self.running = []

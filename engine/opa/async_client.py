@@ -166,7 +166,7 @@ class _Call:
 
 
 class _Connection(asyncio.Protocol):
-    """One connection with at most one request under way; an unexpected byte ends it."""
+    """One connection with at most one request in progress; an unexpected byte ends it."""
 
     transport: asyncio.Transport
 

@@ -34,7 +34,7 @@ _REFERENCE = re.compile(rb"\badmission[^a-z]+(?:requirements|limits|added)[^a-z]
 
 
 class _DamagedError(Exception):
-    """Says why an archive is refused."""
+    """An archive is refused; the text names the reason."""
 
 
 _AGAIN = "get it again from its builder: only archives of `engine policy build` are read"

@@ -191,7 +191,7 @@ class Supervisor(Generic[PolicyT]):
         await self._current.leave()
 
     def close(self) -> None:
-        """End OPA and all that watches it; calls under way fail. Nothing in a forked process."""
+        """End OPA and all that watches it; calls in progress fail. Nothing in a forked process."""
         if os.getpid() != self._owner:
             return
         with self._changed:
@@ -203,7 +203,7 @@ class Supervisor(Generic[PolicyT]):
         self._watching.join()
         if self._replacing is not None:
             self._replacing.join()
-        with self._activating:  # an activation under way fails, as no switch is made any more
+        with self._activating:  # an activation in progress fails, as no switch is made any more
             self._current.close()
 
     @contextmanager

@@ -128,7 +128,7 @@ class EndEvent(Model):
 
 
 class Episode(Model):
-    """An episode as it stands. `running`: calls under way.
+    """An episode as it stands. `running`: calls in progress.
 
     `broken`: the record or the transcript lacks something that happened.
     """

@@ -253,7 +253,7 @@ class GroupCommit:
             if waits:
                 ticket.held = None
         if waits:
-            _notify(ticket.batch)  # led, handed on, and interrupted while notifying
+            _notify(ticket.batch)  # led, passed on, and interrupted while notifying
         else:
             self._fail(ticket, error)
 

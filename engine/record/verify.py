@@ -131,7 +131,7 @@ def verify_storage(
         found.breaks += (problem.broken,)
     found.writing = storage.locked(LOCK)
     if found.writing and found.repairable:
-        found.breaks = ()  # a write is under way; its end is the writer's business
+        found.breaks = ()  # a write is in progress; its end is the writer's business
     return found
 
 

@@ -48,7 +48,7 @@ class Activations(Current):
     def propose(self, new: ActivationRow, demand: Callable[[ActivationRow], None]) -> Agreement:
         """Propose a release in the place of one that is still proposed; returns what is agreed on then.
 
-        Nothing is proposed while a switch is under way: `next` of the result is that one; and nothing if the release
+        Nothing is proposed while a switch is in progress: `next` of the result is that one; and nothing if the release
         is active, but then the other one is withdrawn. `demand` gets the release
         that is served now and raises where `new` must not follow it.
         """

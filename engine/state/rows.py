@@ -103,7 +103,7 @@ class ApprovalRow(Binding):
 class Begun:
     """Whether a request with an idempotency key is the first of its kind.
 
-    `new`: go on, then call `finish` or `abandon`. `pending`: another one is under way, or was when its engine
+    `new`: go on, then call `finish` or `abandon`. `pending`: another one is in progress, or was when its engine
     ended; it may have had its effect and is not run again before the key expires. `done`: `answer` is what
     the first one got, under the revisions `rules` and `values`. `conflict`: the key was used for another body.
     """

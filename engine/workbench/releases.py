@@ -1,4 +1,4 @@
-"""Releases: what was active when, the release under way with what it changes, and the steps from it to its servers.
+"""Releases: what was active when, the release in progress with what it changes, and the steps from it to its servers.
 
 Each step is the one of a command. A form states what its page showed; where that has changed, nothing is done.
 """

@@ -58,7 +58,7 @@ def test_a_release_is_found_by_its_digest_under_any_name(own: Settings, made: Pa
 def test_an_incomplete_copy_does_not_hide_a_complete_one(
     own: Settings, made: Path, row: ActivationRow, lacks: str
 ) -> None:
-    """As one under way beside another, or the release as it was before it was signed."""
+    """As one in progress beside another, or the release as it was before it was signed."""
     copy = put(own, made, "a")
     (copy / lacks).unlink()
     with pytest.raises(PolicyError) as caught:

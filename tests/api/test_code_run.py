@@ -1,4 +1,4 @@
-"""`POST /v1/code/run`: the enforcing route, and what a caller can do while its own run is under way."""
+"""`POST /v1/code/run`: the enforcing route, and what a caller can do while its own run is in progress."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class Load:
 
 @contextmanager
 def load(api: Serving) -> Iterator[Load]:
-    """32 connections under way; at the end they have finished."""
+    """32 connections in progress; at the end they have finished."""
     running = Load()
     threads = [threading.Thread(target=running.run, args=(api.host, api.port)) for _ in range(CONNECTIONS)]
     for thread in threads:

@@ -110,7 +110,7 @@ def test_turns_in_parallel_exceed_the_tokens_by_one_turn_at_most(engine: Engine)
 
     def actor(turn: Turn) -> ActorReply:
         if turn.calls == 0:
-            together.wait()  # both calls are under way at the same time
+            together.wait()  # both calls are in progress at the same time
             waited.append(turn.actor)
         return ActorReply('{"propose_resolution": false}', {"tokens": turn.max_tokens, "spend_micros": 0})
 

@@ -1,4 +1,4 @@
-"""The section of docs/policy-releases.md on several engines, followed in one shell by an operator who has two releases."""
+"""The section of docs/policy-releases.md on several engines, followed in one shell by an operator with two releases."""
 
 from __future__ import annotations
 

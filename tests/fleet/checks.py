@@ -10,7 +10,7 @@ from typing import Any
 from tests.fleet.simulation import KEY_SECONDS, SKEW, WINDOW, Evidence
 
 _SWITCH = 12
-"""Decisions that may be under way in a replica while it activates a policy: they end with the earlier one."""
+"""Decisions that may be in progress in a replica while it activates a policy: they end with the earlier one."""
 
 
 def decisions(evidence: Evidence) -> Iterator[tuple[int, dict[str, Any]]]:

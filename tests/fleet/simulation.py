@@ -148,7 +148,7 @@ class Replica:
         return self._count
 
     def result(self, name: str, **arguments: Any) -> dict[str, Any]:
-        """The answer to one request, once nothing else is under way."""
+        """The answer to one request, once nothing else is in progress."""
         self._fleet.collect([self])
         number = self.ask(name, **arguments)
         found: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""The thread that watches work under way."""
+"""The thread that watches work in progress."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from engine.running import Running
 
 
 def never(*_: object) -> NoReturn:
-    raise AssertionError("nothing is looked up while no work is under way")
+    raise AssertionError("nothing is looked up while no work is in progress")
 
 
 def test_closing_never_loses_its_wake_up(monkeypatch: pytest.MonkeyPatch) -> None:

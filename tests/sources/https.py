@@ -139,7 +139,7 @@ class Server:
         return f"https://{host}:{self.port}{path}"
 
     def answers(self, script: Script | bytes) -> None:
-        """Answer like this from now on; what was counted is forgotten, and scripts under way end."""
+        """Answer like this from now on; what was counted is forgotten, and scripts in progress end."""
         self.ended.set()
         self.ended = threading.Event()
         self.script = answers(script) if isinstance(script, bytes) else script

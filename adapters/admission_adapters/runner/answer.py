@@ -32,7 +32,7 @@ _PATH = re.compile(r"(?:file://|\b[A-Za-z]:\\|(?<![\w:/.])(?:~|\.{1,2})?/(?=[\w.
 _FRAMES = re.compile(r"(?<!\s)\s+at (?:async |new )?(?:[\w.$<>\[\] ]+ )?(?!\d[\dT-]*:)[(/\w<][^\s]*:\d+.*$")
 _TRACEBACK = "Traceback (most recent call last)"
 _PYTHON_FRAMES = re.compile(rf'{re.escape(_TRACEBACK)}:?\s*|\bFile "[^"]{{0,300}}", line \d+(?:, in [\w.<>]+)?\s*')
-_SECRET = "[secret]"  # noqa: S105  (what stands in place of one)
+_SECRET = "[secret]"  # noqa: S105  (in place of one)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ class CallbackError(Exception):
 class Callback:
     """Where the tools of a run are called, or its trace is posted. `run` is its permit.
 
-    A sealed `authorization` is opened for each call; `place` is where the run has it. `stop` ends calls under way,
+    A sealed `authorization` is opened for each call; `place` is where the run has it. `stop` ends calls in progress,
     `ca_file` has the trusted authorities (PEM).
     """
 

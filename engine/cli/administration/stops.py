@@ -32,7 +32,7 @@ def stop_all(sources: options.Sources, reason: acts.Reason = None) -> None:
 @app.command("tool")
 @options.sourced("state", *options.SERVED)
 def stop_tool(sources: options.Sources, name: Name, reason: acts.Reason = None) -> None:
-    """Refuse every call of one tool from now on, and end the calls under way."""
+    """Refuse every call of one tool from now on, and end the calls in progress."""
     _stop("tool", name, reason, sources)
 
 

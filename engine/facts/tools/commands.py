@@ -37,8 +37,8 @@ ROUNDS = 4
 """Commands inside of commands: `bash -c 'timeout 5 bash -c …'`; what is deeper is refused."""
 
 Text = tuple[int, str, Sequence[str], tuple[str, ...], bool]
-"""A text for a shell: the number of the one it stands in, itself, the documents that its commands read as input, the
-folders in which the shell may be called, none if that is not known, and whether its output may be handed on."""
+"""A text for a shell: the number of the one around it, itself, the documents that its commands read as input, the
+folders in which the shell may be called, none if that is not known, and whether its output may be passed on."""
 
 _SPECIAL = re.compile(r"[;&|<>$`\n*?\[{]")
 """What makes more of a list of words than these words, once it is a text for a shell."""
@@ -245,7 +245,7 @@ def _moved(command: ShellCommand, rows: Rows) -> tuple[ShellCommand, ...]:
 
 
 def _documents(command: ShellCommand) -> list[str]:
-    """What a command and those that it starts read as input, if that stands in the text."""
+    """What a command and those that it starts read as input, if the text has it."""
     return [word.value for operator, word in command.redirects if operator.startswith("<<") and word.value is not None]
 
 

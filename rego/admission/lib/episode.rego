@@ -71,11 +71,11 @@ spend := sum(counted) if {
 }
 
 # METADATA
-# description: Tokens that are reserved for the calls under way.
+# description: Tokens that are reserved for the calls in progress.
 reserved := count(input.running) * data.policy.episodes.call.tokens if is_array(input.running)
 
 # METADATA
-# description: The calls that were made or are under way.
+# description: The calls that were made or are in progress.
 # custom:
 #   proof: conceded turns are counted and subtracted, so an attempt without outcome counts as a call
 steps := (count(input.history) - count(conceded)) + count(input.running) if {

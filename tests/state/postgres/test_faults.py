@@ -48,7 +48,7 @@ def own() -> Iterator[Server]:
 
 @contextmanager
 def hurried(store: Store) -> Iterator[None]:
-    """Cut off what takes longer than QUICK within the block, also what is under way; before and after, none is."""
+    """Cut off what takes longer than QUICK within the block, also what is in progress; before and after, none is."""
     database = store._database
     assert isinstance(database, PostgresDatabase)
     deadlines, before = database._deadlines, database._limits

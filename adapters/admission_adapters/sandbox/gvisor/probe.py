@@ -41,7 +41,7 @@ CHECKS: Mapping[str, tuple[Check, ...]] = {
     ),
 }
 """As for bubblewrap, but that a folder may be refused as another user's too, and that gVisor's kernel has
-capabilities over the user namespace of its own that it stands in."""
+capabilities over the user namespace of its own in which it runs."""
 
 
 def probe_gvisor(folder: Path) -> tuple[Row, ...]:

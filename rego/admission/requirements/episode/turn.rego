@@ -77,10 +77,10 @@ concession_due if {
 
 # METADATA
 # title: The episode has a reason to end
-# description: It is resolved, aborted or corrupted, or has used up a maximum; and no call is under way.
+# description: It is resolved, aborted or corrupted, or has used up a maximum; and no call is in progress.
 # custom:
 #   code: end_not_due
-#   proof: the list must be there, and an empty one states that no call is under way
+#   proof: the list must be there, and an empty one states that no call is in progress
 #   after: [history_incomplete]
 #   remedy: Continue the episode
 # labels:
