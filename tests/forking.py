@@ -49,16 +49,16 @@ def fork_when_asked(end: socket.socket) -> tuple[dict[str, Any], list[int]]:
     while True:
         for key, _ in waiting.select():
             if key.data is not None:  # a fork has ended
-                pid, tells = key.data
+                pid, replies = key.data
                 waiting.unregister(key.fd)
                 os.close(key.fd)
-                _tell(tells, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-                os.close(tells)
+                _send(replies, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+                os.close(replies)
                 continue
             data, descriptors, *_ = socket.recv_fds(end, 1 << 20, 4)
             if not data:
                 sys.exit(0)
-            *streams, tells = descriptors
+            *streams, replies = descriptors
             pid = os.fork()
             if pid == 0:
                 for other in waiting.get_map().values():
@@ -67,17 +67,17 @@ def fork_when_asked(end: socket.socket) -> tuple[dict[str, Any], list[int]]:
                         os.close(other.data[1])
                 waiting.close()
                 end.detach()
-                os.close(tells)
+                os.close(replies)
                 return json.loads(data), streams
             for stream in streams:
                 os.close(stream)
-            _tell(tells, pid)
-            waiting.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, tells))
+            _send(replies, pid)
+            waiting.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, replies))
 
 
-def _tell(tells: int, number: int) -> None:
-    with suppress(BrokenPipeError):  # nobody waits for it any more
-        os.write(tells, b"%d\n" % number)
+def _send(replies: int, number: int) -> None:
+    with suppress(BrokenPipeError):  # no caller waits for it any more
+        os.write(replies, b"%d\n" % number)
 
 
 def run(asked: dict[str, Any], streams: list[int]) -> None:

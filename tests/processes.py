@@ -191,7 +191,7 @@ def rest(running: subprocess.Popen[str]) -> list[str]:
     return running.stdout.read().splitlines()
 
 
-def tell(running: subprocess.Popen[str], line: str = "") -> None:
+def send_line(running: subprocess.Popen[str], line: str = "") -> None:
     """Write a line to a process."""
     assert running.stdin is not None
     running.stdin.write(f"{line}\n")

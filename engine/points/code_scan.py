@@ -35,7 +35,7 @@ class CodeScanInput(Model):
 
 
 class CodeScanLimits(Limits):
-    """The code that was looked at, all of it."""
+    """The code that was scanned, all of it."""
 
     language: str
     code_sha256: Sha256

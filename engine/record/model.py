@@ -341,7 +341,7 @@ _Checked = dict[str, tuple[Any, bytes]]
 """Fields in which redaction would change nothing, with the JSON in which it looked for that."""
 
 _CHECKED = "_checked"
-"""Where a record has them: what was looked at is what is written, and made once."""
+"""Where a record has them: what was searched is what is written, and made once."""
 
 
 def _harmless(fields: dict[str, Any]) -> _Checked | None:
@@ -357,7 +357,7 @@ def _harmless(fields: dict[str, Any]) -> _Checked | None:
 
 
 def _same(checked: _Checked, name: str, value: Any) -> bytes | None:
-    """The JSON of a field, if it still is the one that was looked at."""
+    """The JSON of a field, if it still is the one that was searched."""
     known = checked.get(name)
     return known[1] if known is not None and known[0] is value else None
 

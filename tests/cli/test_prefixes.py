@@ -1,4 +1,4 @@
-"""`engine tools prefixes`: beginnings of commands that are approved, listed, revoked, and nothing else."""
+"""`engine tools prefixes`: command prefixes that are approved, listed, revoked, and nothing else."""
 
 from __future__ import annotations
 

@@ -146,11 +146,11 @@ not stated is the safe one, and what an
 error does not say is not shown (B30). Media of a size that nobody declared is held to the limit while it is
 fetched (B40). A request without a number of turns or a time gets those of the policy (B19, B25),
 and a request to start a subagent names none. A request without a lower limit of a sandbox gets that of its profile,
-who names no backend relies on none, and without a command or a text none may run. Who asks for no way out gets
-none. Without packages, files and a contract a
+a caller that names no backend relies on none, and without a command or a text none may run. A caller that asks for no
+egress gets none. Without packages, files and a contract a
 program has none. Code runs in the profile of its language
-unless another one is named, and who names no task has tried nothing before (C63). What the policy sees of each is a
-fact, and the law on facts holds but for `NONE`. A manifest or an envelope may leave out what its format does not
+unless another one is named, and a caller that names no task has tried nothing before (C63). What the policy sees
+of each is a fact, and the law on facts holds but for `NONE`. A manifest or an envelope may leave out what its format does not
 have, a manifest a tool that it only half describes, and null says that an envelope has no approval, code or tool.
 An entry of a transcript without an actor is text from outside. A part of a model reference that is left out is the
 harness's own, also in a run. Without a relay no server is started, and without a backend a run takes place on the

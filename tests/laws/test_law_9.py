@@ -101,7 +101,7 @@ _SHARED_WORDS: dict[str, set[str]] = {
     "engine/cli/outputs.py": {"denied"},  # a word that is printed in red
     "engine/cli/tools/list_tools.py": {"denied"},  # plain English
     "engine/facts/code/scan.py": {"javascript", "python", "wasm"},  # the languages that there are scanners for
-    "engine/facts/code/scan_items.py": {"dunder", "module"},  # kinds of text and of imports that a scan tells apart
+    "engine/facts/code/scan_items.py": {"dunder", "module"},  # kinds of text and of imports that a scan distinguishes
     "engine/facts/code/javascript_scan.py": {
         *("constructor", "javascript", "member_variable", "property", "prototype", "this"),  # what a tree calls things
         *("arguments", "getBuiltinModule", "module", "require"),

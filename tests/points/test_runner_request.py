@@ -64,7 +64,7 @@ def test_every_form_of_one_run_is_the_same_input(request_: dict[str, Any]) -> No
 
 
 def test_another_run_is_another_input() -> None:
-    """Positive control of the digest: what an approval is bound to tells runs apart by all of their content."""
+    """Positive control of the digest: what an approval is bound to differs with all content of a run."""
     for change in (
         {"messages": [{"role": "user", "content": "hullo"}]},
         {"messages": [{"role": "system", "content": "hello"}]},

@@ -401,18 +401,30 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
     "catalogue_of_another_engine": (lambda f: forge_file(f, CATALOGUE, b'{"points":{},"new":1}'), "cannot read it"),
     "places_of_another_engine": (lambda f: forge_file(f, PLACES, b"[[1]]"), "cannot read it"),
     "statement_with_a_key_twice": (
-        lambda f: _say(f, b'"name":"house"', b'"name":"home","name":"house"'),
+        lambda f: _edit(f, b'"name":"house"', b'"name":"home","name":"house"'),
         "not in the form",
     ),
-    "statement_with_more": (lambda f: _say(f, b'"format":1', b'"format":1,"more":1'), "not a release statement"),
-    "statement_of_another_format": (lambda f: _say(f, b'"format":1', b'"format":2'), "not a release statement"),
-    "statement_with_odd_name": (lambda f: _say(f, b'"house"', b'"../house"'), "not a release statement"),
-    "sequence_zero": (lambda f: _say(f, b'"sequence":7', b'"sequence":0'), "not a release statement"),
-    "sequence_as_text": (lambda f: _say(f, b'"sequence":7', b'"sequence":"7"'), "not a release statement"),
+    "statement_with_more": (
+        lambda f: _edit(f, b'"format":1', b'"format":1,"more":1'),
+        "not a release statement",
+    ),
+    "statement_of_another_format": (
+        lambda f: _edit(f, b'"format":1', b'"format":2'),
+        "not a release statement",
+    ),
+    "statement_with_odd_name": (
+        lambda f: _edit(f, b'"house"', b'"../house"'),
+        "not a release statement",
+    ),
+    "sequence_zero": (lambda f: _edit(f, b'"sequence":7', b'"sequence":0'), "not a release statement"),
+    "sequence_as_text": (
+        lambda f: _edit(f, b'"sequence":7', b'"sequence":"7"'),
+        "not a release statement",
+    ),
 }
 
 
-def _say(folder: Path, old: bytes, new: bytes) -> None:
+def _edit(folder: Path, old: bytes, new: bytes) -> None:
     data = (folder / STATEMENT).read_bytes()
     assert old in data
     (folder / STATEMENT).write_bytes(data.replace(old, new))

@@ -19,7 +19,7 @@ import pytest
 
 from engine.record.layout import segment_file, segment_numbers
 from engine.record.verify import verify
-from tests.processes import python, said, tell
+from tests.processes import python, said, send_line
 from tests.record.samples import open_log
 
 ROUNDS = int(os.environ.get("ENGINE_KILL_ROUNDS", "30"))
@@ -75,7 +75,7 @@ def nursery() -> AbstractContextManager[subprocess.Popen[str]]:
 
 def killed(process: subprocess.Popen[str], state: Path, first: int, acks: int, *, early: bool = False) -> list[int]:
     """What a writer acknowledged that was killed after so many acknowledgements."""
-    tell(process, f"{state} {first} {int(early)}")
+    send_line(process, f"{state} {first} {int(early)}")
     told: list[int] = []
     pid = 0
     while (line := said(process)) != "dead":

@@ -28,7 +28,7 @@ from engine.record.storage import Storage
 from engine.record.stored import StoredVerification, verify_store
 from engine.record.verify import require_checkpoint, verify
 from tests.expect import refused
-from tests.processes import python, said, tell
+from tests.processes import python, said, send_line
 from tests.record.samples import decision, event, open_log
 
 fsspec = pytest.importorskip("fsspec", reason="the extra `ray` is not installed")
@@ -113,8 +113,8 @@ def run(*arguments: str | Path) -> Result:
 
 
 @contextmanager
-def tells(kind: type[EngineError], text: str) -> Iterator[None]:
-    """Fail unless the block raises an error of this family that says so."""
+def fails(kind: type[EngineError], text: str) -> Iterator[None]:
+    """Fail unless the block raises an error of this family with this text."""
     with pytest.raises(kind) as caught:
         yield
     assert text in caught.value.one_line()
@@ -359,7 +359,7 @@ def test_an_older_state_of_the_store_is_found_by_its_engine_and_by_a_copied_chec
     told = run("verify", store, "--state", tmp_path, *against)
     assert told.exit_code == 4
     assert "rolled_back" in told.stdout
-    with tells(RecordError, "the store lost what was shipped"):
+    with fails(RecordError, "the store lost what was shipped"):
         ship(state, str(store))
 
 
@@ -429,7 +429,7 @@ def test_a_shipped_segment_is_never_replaced_by_another_content(state: Path, sto
     (state / RECEIPT).unlink()
     for other in (changed, changed[-50:]):
         path.write_bytes(other)
-        with tells(RecordError, "has another content than here"):
+        with fails(RecordError, "has another content than here"):
             ship(state, str(store))
         assert path.read_bytes() == other
     path.write_bytes(changed[:50])  # the beginning of it: an upload that did not end
@@ -444,7 +444,7 @@ def test_an_object_with_more_than_its_bytes_is_not_replaced(state: Path, place: 
     more = events[: path.stat().st_size + 9]
     path.write_bytes(more)
     (state / RECEIPT).unlink()
-    with tells(RecordError, "has another content than here"):
+    with fails(RecordError, "has another content than here"):
         ship(state, str(place))
     assert path.read_bytes() == more
 
@@ -464,7 +464,7 @@ def test_source_events_that_the_store_lost_are_noticed_and_sent_again_under_thei
         data = path.read_bytes()
         path.write_bytes(data[:-1]) if cut else path.unlink()
         start = path.name.split(".")[1].split("-")[0]
-        with tells(RecordError, f"source events of `{path.parent.relative_to(store)}/` from byte {int(start):,} on"):
+        with fails(RecordError, f"source events of `{path.parent.relative_to(store)}/` from byte {int(start):,} on"):
             ship(state, str(store))
         (state / RECEIPT).unlink()  # what the remedy says
         ship(state, str(store))
@@ -477,7 +477,7 @@ def test_a_store_that_keeps_other_bytes_than_it_was_sent_is_noticed(
 ) -> None:
     put = ObjectStore.put
     monkeypatch.setattr(ObjectStore, "put", lambda self, name, source, size: put(self, name, source, size - 1))
-    with tells(RecordError, "was not read back as it was written"):
+    with fails(RecordError, "was not read back as it was written"):
         ship(state, str(place))
     assert not (state / RECEIPT).exists()
     assert not list(place.rglob("chain.json"))
@@ -508,7 +508,7 @@ def test_nothing_is_shipped_over_a_statement_of_another_chain(
         path.write_bytes(path.read_bytes().replace(b'"time":"2026', b'"time":"2027'))
     write(state, 20, 61)
     before = objects(str(store))
-    with tells(RecordError, text):
+    with fails(RecordError, text):
         ship(state, str(store))
     assert objects(str(store)) == before
 
@@ -546,10 +546,10 @@ def test_a_segment_lost_by_the_store_is_noticed_by_the_next_shipment(state: Path
     path = next(store.rglob("decisions.000002.jsonl"))
     cut = path.read_bytes()[:-1]
     path.write_bytes(cut)
-    with tells(RecordError, f"found {len(cut):,} bytes"):
+    with fails(RecordError, f"found {len(cut):,} bytes"):
         ship(state, str(store))
     path.unlink()
-    with tells(RecordError, "found no such object"):
+    with fails(RecordError, "found no such object"):
         ship(state, str(store))
     (state / RECEIPT).unlink()  # what the remedy says
     ship(state, str(store))
@@ -562,10 +562,10 @@ def test_an_older_copy_and_a_continued_copy_of_a_record_ship_nothing(state: Path
     write(state, 20, 61)
     ship(state, str(place))
     before = objects(str(place))
-    with tells(RecordError, "has lines that are not here"):
+    with fails(RecordError, "has lines that are not here"):
         ship(copy, str(place))
     write(copy, 30, 500)
-    with tells(RecordError, "has lines that are not here"):
+    with fails(RecordError, "has lines that are not here"):
         ship(copy, str(place))
     assert objects(str(place)) == before
 
@@ -580,7 +580,7 @@ def test_a_broken_record_is_not_shipped(state: Path, place: Path) -> None:
 
 @pytest.mark.usefixtures("store")
 def test_another_store_is_refused_until_shipping_is_reset(state: Path, tmp_path: Path) -> None:
-    with tells(RecordError, "this record is shipped to"):
+    with fails(RecordError, "this record is shipped to"):
         ship(state, str(tmp_path / "other"))
     assert not (tmp_path / "other").exists()
     (state / SHIPPING).unlink()
@@ -727,7 +727,7 @@ def test_a_lost_statement_is_not_signed_again_for_segments_that_do_not_lead_to_t
     data = path.read_bytes()
     last = data.rfind(b"\n", 0, -1) + 1
     path.write_bytes(data[:last] if cut else data[:last] + data[last:].replace(b"contacts-", b"Contacts-", 1))
-    with tells(RecordError, "the store lost what was shipped: `"):
+    with fails(RecordError, "the store lost what was shipped: `"):
         ship(state, str(store))
     assert not statement.exists()
     (state / RECEIPT).unlink()  # what the remedy says
@@ -925,7 +925,7 @@ def test_a_shipment_that_is_killed_at_any_moment_is_continued(state: Path, tmp_p
             if earlier:
                 shutil.copytree(tmp_path / "base", store)
                 moved(own, store)
-            tell(process, f"{own} file://{store} {step}")
+            send_line(process, f"{own} file://{store} {step}")
             answer = said(process)
             if answer == "killed":
                 check_interrupted(own, store, earlier=earlier)
@@ -964,8 +964,8 @@ def test_shippers_at_once_and_a_writing_engine_leave_a_store_that_verifies(state
             log.append(decision(number))
             if number % 10 == 0:
                 log.vouch()
-                tell(one, f"{state} file://{place} 0")
-                tell(two, f"{state} file://{place} 0")
+                send_line(one, f"{state} file://{place} 0")
+                send_line(two, f"{state} file://{place} 0")
                 for process in (one, two):
                     while (answer := said(process)) != "ended":
                         assert answer == "engine.record_locked"
@@ -983,7 +983,7 @@ def test_a_store_inside_the_state_folder_is_refused(state: Path, tmp_path: Path,
         place = tmp_path / "link"
         place.symlink_to(state)
     before = sorted(state.rglob("*"))
-    with tells(GatherError, "is inside the state folder"):
+    with fails(GatherError, "is inside the state folder"):
         ship(state, f"file://{place / below}")
     assert sorted(state.rglob("*")) == before
 
@@ -991,7 +991,7 @@ def test_a_store_inside_the_state_folder_is_refused(state: Path, tmp_path: Path,
 def test_a_store_around_the_state_folder_is_refused(state: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(state.parent)
     for around in (state.parent, tmp_path / "link", state.parent.parent):
-        with tells(GatherError, "contains the state folder"):
+        with fails(GatherError, "contains the state folder"):
             ship(state, str(around))
 
 
@@ -1000,7 +1000,7 @@ def test_a_store_in_the_linked_folder_of_a_chain_is_refused(state: Path, tmp_pat
     write(folder, 20)
     (folder / "records").rename(tmp_path / "volume")
     (folder / "records").symlink_to(tmp_path / "volume")
-    with tells(GatherError, "is inside the state folder"):
+    with fails(GatherError, "is inside the state folder"):
         ship(state, str(tmp_path / "volume"))
     ship(state, str(tmp_path / "state-2"))  # beside it, with a name that begins the same
 
@@ -1020,7 +1020,7 @@ def test_a_url_that_cannot_be_used_is_refused(
     state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, told: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with tells(GatherError, told):
+    with fails(GatherError, told):
         ship(state, place)
     assert not (state / SHIPPING).exists()
 

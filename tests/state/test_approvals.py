@@ -13,7 +13,7 @@ import pytest
 from engine.errors import Exit, StateError
 from engine.state.rows import ApprovalClosedError, ApprovalUnknownError, StateLimits
 from engine.state.store import Store
-from tests.processes import python, said, tell
+from tests.processes import python, said, send_line
 from tests.state.samples import DIGEST, LONG_AGO, NOW, asked, opened, together
 
 
@@ -247,8 +247,8 @@ def test_of_two_processes_one_uses_an_approval(tmp_path: Path) -> None:
             store.resolve(id_, "granted", "user:lee", None, NOW)
     with python(CLAIMER, state, "one") as one, python(CLAIMER, state, "two") as two:
         assert [said(one), said(two)] == ["ready", "ready"]
-        tell(one)
-        tell(two)
+        send_line(one)
+        send_line(two)
         won = {"one": said(one).split(), "two": said(two).split()}
     assert Tally([*won["one"], *won["two"]]) == Tally(ids)  # each once
     with opened(state) as store:

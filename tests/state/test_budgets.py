@@ -13,7 +13,7 @@ from engine.state.checks import LONGEST_TEXT
 from engine.state.rows import Counter, StateLimits
 from engine.state.store import Store
 from tests.expect import refused
-from tests.processes import python, said, tell
+from tests.processes import python, said, send_line
 from tests.state.samples import LONG_AGO, NOW, opened, together
 
 HOURLY = Counter("source.principal", "pipeline", 3600)
@@ -200,8 +200,8 @@ def test_a_thousand_spend_a_hundred(tmp_path: Path) -> None:
     state = tmp_path / "state"
     with python(SPENDER, state, "a", 16) as one, python(SPENDER, state, "b", 16) as two:
         assert [said(one), said(two)] == ["ready", "ready"]
-        tell(one)
-        tell(two)
+        send_line(one)
+        send_line(two)
         outputs = [[int(word) for word in said(running).split()] for running in (one, two)]
     befores = [before for output in outputs for before in output]
     assert [len(output) for output in outputs] == [512, 512]

@@ -11,7 +11,7 @@ import pytest
 
 from engine.state.rows import ChildRow
 from engine.state.store import Store
-from tests.processes import python, said, tell
+from tests.processes import python, said, send_line
 from tests.state.samples import NOW, opened, together
 
 ID = "0190b5d2-7c1e-7d3a-9b6f-2f4c5d6e7f80"
@@ -113,8 +113,8 @@ def test_of_two_concurrent_processes_one_becomes_the_parent(tmp_path: Path) -> N
     state = tmp_path / "state"
     with python(CLAIMER, state, ID, "one") as one, python(CLAIMER, state, ID, "two") as two:
         assert [said(one), said(two)] == ["ready", "ready"]
-        tell(one)
-        tell(two)
+        send_line(one)
+        send_line(two)
         parents = {said(one), said(two)}
     with opened(state) as store:
         row = store.child(ID)

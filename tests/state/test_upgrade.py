@@ -19,7 +19,7 @@ from engine.state.database import Database
 from engine.state.rows import ChildRow, Counter, StateLimits, TokenRow
 from engine.state.store import Store
 from tests.expect import there
-from tests.processes import python, said, tell
+from tests.processes import python, said, send_line
 from tests.state.samples import NOW, approved, asked, opened, together
 
 NAME = "state.sqlite3"
@@ -200,8 +200,8 @@ with opened(Path(sys.argv[1])) as store:
 def test_processes_that_open_at_once_upgrade_once(state: Path) -> None:
     with python(OPENER, state, "one") as one, python(OPENER, state, "two") as two:
         assert [said(one), said(two)] == ["ready", "ready"]
-        tell(one)
-        tell(two)
+        send_line(one)
+        send_line(two)
         assert {said(one), said(two)} == {"0", "1"}
     assert _version(state) == schema.VERSION
 

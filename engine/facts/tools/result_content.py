@@ -1,6 +1,6 @@
 """What the result of a tool contains, and the result without what a permit takes out.
 
-Text is searched as it is; of JSON, every string and every key. What is shown is made of exactly what was looked at.
+Text is searched as it is; of JSON, every string and every key. What is shown is made of exactly what was searched.
 """
 
 from __future__ import annotations

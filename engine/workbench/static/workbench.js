@@ -59,8 +59,8 @@ const editor = document.querySelector("textarea.editor");
 if (editor) {
   const lines = () => editor.value.slice(0, editor.selectionStart).split("\n").length;
   const place = document.getElementById("place");
-  const tell = () => (place.textContent = `Line ${lines()}`);
-  for (const kind of ["keyup", "click", "input"]) editor.addEventListener(kind, tell);
+  const show = () => (place.textContent = `Line ${lines()}`);
+  for (const kind of ["keyup", "click", "input"]) editor.addEventListener(kind, show);
 
   const go = (line) => {
     const before = editor.value.split("\n").slice(0, line - 1).join("\n").length + (line > 1 ? 1 : 0);
@@ -68,7 +68,7 @@ if (editor) {
     editor.focus();
     editor.setSelectionRange(before, end < 0 ? editor.value.length : end);
     editor.scrollTop = (line - 5) * parseFloat(getComputedStyle(editor).lineHeight);
-    tell();
+    show();
   };
   const asked = /^#L([0-9]+)$/.exec(location.hash);
   if (asked) go(Number(asked[1]));

@@ -27,7 +27,7 @@ from engine.state.store import Store
 from tests.api.serving import ALLOWED
 from tests.facilities import needs
 from tests.postgres import SERVING, Server, frozen, running, shared
-from tests.processes import in_child, python, rest, said, tell, until
+from tests.processes import in_child, python, rest, said, send_line, until
 from tests.proxy import Proxy
 from tests.state.samples import NOW, PATIENT, address_file, together
 from tests.state.test_processes import WRITER, hold_what_was_told
@@ -122,7 +122,7 @@ def test_a_budget_of_three_engines_is_exact_while_the_server_is_killed_and_start
         assert [said(engine) for engine in engines] == ["ready"] * 3
         with shared(address) as store:  # before they begin, so that none of them has ended when the server is killed
             for engine in engines:
-                tell(engine)
+                send_line(engine)
             until(lambda: store.used(Counter("spend", "all", 0), NOW) > budget // 10)
         own.kill()
         own.start()
@@ -140,7 +140,7 @@ def test_a_budget_of_three_engines_is_exact_while_the_server_is_killed_and_start
         assert len(set(allowed)) == len(allowed) <= budget
         assert failed > 0  # the server was really gone meanwhile
         for engine in engines:
-            tell(engine)
+            send_line(engine)
 
 
 def test_acknowledged_writes_survive_a_kill_of_server_and_engine(own: Server, tmp_path: Path) -> None:
