@@ -150,7 +150,8 @@ a caller that names no backend relies on none, and without a command or a text n
 egress gets none. Without packages, files and a contract a
 program has none. Code runs in the profile of its language
 unless another one is named, and a caller that names no task has tried nothing before (C63). What the policy sees
-of each is a fact, and the law on facts holds but for `NONE`. A manifest or an envelope may leave out what its format does not
+of each is a fact, and the law on facts holds but for `NONE`.
+A manifest or an envelope may leave out what its format does not
 have, a manifest a tool that it only half describes, and null says that an envelope has no approval, code or tool.
 An entry of a transcript without an actor is text from outside. A part of a model reference that is left out is the
 harness's own, also in a run. Without a relay no server is started, and without a backend a run takes place on the
