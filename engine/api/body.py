@@ -17,7 +17,7 @@ from pydantic_core import from_json
 from engine.api.limits import ApiLimits
 from engine.documents.canonical import RawJson
 from engine.documents.files import printable
-from engine.documents.strict_json import MAX_SAFE_INTEGER, has_more_values
+from engine.documents.strict_json import MAX_SAFE_INTEGER, has_more_values, unpaired
 from engine.documents.validation import FieldsError
 from engine.drive import off_loop
 from engine.gather import HEAVY_BYTES
@@ -164,6 +164,8 @@ def _unparsed(data: bytes, error: ValueError) -> InvalidBodyError:
     text = str(error).lower()
     if "recursion" in text:
         return InvalidBodyError("the body is nested too deeply", remedy="flatten it")
+    if "surrogate" in text or "end of hex escape" in text:
+        return InvalidBodyError(f"the body {(half := unpaired()).problem}", remedy=half.remedy)
     place = re.search(r"at line (\d+) column (\d+)", text)
     at = "" if place is None else f" at line {place[1]}, column {place[2]}"
     return InvalidBodyError(f"the body is not JSON{at}", remedy="send one JSON document")

@@ -124,7 +124,7 @@ def validate(model: type[ModelT], text: bytes, name: str, remedy: str, limits: R
     except ValidationError as error:
         fields = _first_fields(error, model, text)
         first = sorted(fields, key=lambda one: "did you mean" not in one[1])[:5]
-        named = ", ".join(f"`{name}` {problem}" for name, problem in first)
+        named = ", ".join(f"`{name}` {problem}" if name else f"it {problem}" for name, problem in first)
         raise FieldsError(f"the request does not fit {name}: {named}", remedy=remedy, fields=fields) from None
     return found
 
@@ -248,7 +248,7 @@ def _path(problem: ErrorDetails, value: Any) -> str:
     """The path in the request; of a key with its mark."""
     loc = problem["loc"]
     last = problem["type"] == "missing" or loc[-1:] == ("[key]",)
-    return ".".join(map(str, place_of(loc, value, missing=last))) or "request"
+    return ".".join(map(str, place_of(loc, value, missing=last)))
 
 
 def message(problem: ErrorDetails, model: type[BaseModel]) -> str:

@@ -55,6 +55,13 @@ def test_json_that_is_not_strict_is_refused(name: str) -> None:
         parse_json(REFUSED[name], LIMITS)
 
 
+@pytest.mark.parametrize("half", [b'["\\ud800"]', b'["\\udc00"]', b'["\\ud800\\u0041"]'])
+def test_half_a_surrogate_pair_is_named_as_such(half: bytes) -> None:
+    with pytest.raises(InvalidBodyError, match="the body contains an unpaired surrogate") as caught:
+        parse_json(half, LIMITS)
+    assert caught.value.remedy == "write the character as UTF-8"
+
+
 @pytest.mark.parametrize("name", TWICE)
 def test_a_key_twice_is_refused_by_name(name: str) -> None:
     with pytest.raises(InvalidBodyError, match="twice") as caught:

@@ -59,6 +59,12 @@ def test_an_invalid_field_is_reported_with_its_allowed_form(change: dict[str, An
     assert caught.value.fields == ((field, problem),)
 
 
+@pytest.mark.parametrize("text", [b"[]", b"null", b'"x"'])
+def test_a_request_that_is_no_object_is_not_called_by_the_name_of_a_field(text: bytes) -> None:
+    with pytest.raises(FieldsError, match="a run of code: it must be an object"):
+        validate(CodeRunRequest, text, "a run of code", "remedy", ReadLimits())
+
+
 def test_a_misspelled_field_is_named_before_those_that_are_missing() -> None:
     with pytest.raises(FieldsError, match=r"point `license`: `licens` is not a known field; did you mean `license`\?"):
         validate(LicenseRequest, b'{"licens": "MIT"}', "point `license`", "remedy", ReadLimits())
