@@ -100,6 +100,16 @@ def test_a_refusal_for_a_limit_names_the_limit_and_what_was_found(command: Comma
     assert re.search(r'policy: code\.inputs = \{"bytes": \d+, "files": 16\} \(.*policy/code\.yaml:\d+', done.stdout)
 
 
+@pytest.mark.full
+def test_a_refusal_for_too_much_output_names_the_limit_of_its_contract(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text("print('x' * 65536)\n", encoding="utf-8")
+    done = command("code", "run", tmp_path / "p.py")
+    assert "stopped in phase execute: code_output_too_large" in done.stderr
+    assert re.search(
+        r'policy: code\.contracts\.printed\.text = \{.*"stdout_bytes": 65536\} \(.*code\.yaml:', done.stderr
+    )
+
+
 # covers: C45 C46
 @pytest.mark.full
 def test_json_is_the_whole_result_and_nothing_else(command: Command) -> None:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from engine.code.result import CodeRun
     from engine.flow import Answer
     from engine.policy_bundle.build import PolicyBundle
+    from engine.reports.explain import Explained
 
 
 app = typer.Typer()
@@ -332,7 +333,7 @@ def _remark_phase(phase: str) -> None:
 
 def _text(done: CodeRun, policy: PolicyBundle | None) -> str:
     """A run as text: the answer, or the reason why there is none, a remedy and the values that decided."""
-    from engine.cli.formats.show import requirement_text
+    from engine.cli.formats.show import requirement_text, there
 
     document = done.document
     lines = [document["answer"]] if done.ok else [f"stopped in phase {document['phase']}: {document['stop_reason']}"]
@@ -340,15 +341,16 @@ def _text(done: CodeRun, policy: PolicyBundle | None) -> str:
         lines.append(json_text(content))
     if done.replayed:
         lines.append("replayed: this idempotency key was used before; nothing was run")
-    there_is = {} if done.answer is None else _found(done.answer, policy)
+    explained = {} if done.answer is None else _explained(done.answer, policy)
     for one in document.get("findings", ()):
         line = f"line {at}" if (at := one.get("line")) is not None else ""
         about = f" ({', '.join(filter(None, (one['subject'], line)))})" if one["subject"] or line else ""
         requirement = requirement_text(one["code"], one["requirement"])
         lines += [f"  {one['point']}: {one['code']}{about}: {requirement}", f"    {one['remedy']}"]
-        if what := there_is.get((one["point"], one["code"], one["subject"])):
-            lines.append(f"    found: {what}")
-        lines += [f"    policy: {row}" for row in _rows(one, policy)]
+        if (item := explained.get((one["point"], one["code"], one["subject"]))) is not None:
+            lines += [f"    found: {what}" for what in [there(item)] if what]
+            rows = [(row, printable(json.dumps(row.value))) for row in item.rows if row.where is not None]
+            lines += [f"    policy: {row.path} = {value} ({row.where})" for row, value in rows]
     if advice := document.get("scan_advice"):
         found = sorted({f"{one['code']} {one['subject'] or ''}".strip() for one in advice})
         first = ", ".join(found[:_MOST_TOLD]) + (", …" if len(found) > _MOST_TOLD else "")
@@ -366,24 +368,12 @@ def _text(done: CodeRun, policy: PolicyBundle | None) -> str:
     return "\n".join(lines)
 
 
-def _found(answer: Answer, policy: PolicyBundle | None) -> dict[tuple[str, str, str | None], str | None]:
-    """What was found instead of what a decision requires, by point, code and subject."""
-    from engine.cli.formats.show import there
+def _explained(answer: Answer, policy: PolicyBundle | None) -> dict[tuple[str, str, str | None], Explained]:
+    """What was found and which values decided, by point, code and subject."""
     from engine.reports.explain import report
 
     found = report("", answer, policy).explained
-    return {(answer.decision.point, one.finding.code, one.finding.subject): there(one) for one in found}
-
-
-def _rows(finding: dict[str, Any], policy: PolicyBundle | None) -> list[str]:
-    """The values that a requirement reads, of those whose place depends on no fact."""
-    from engine.reports.explain import rows_read
-
-    requirement = None if policy is None else policy.catalogue.requirement(finding["point"], finding["code"])
-    if requirement is None or policy is None:
-        return []
-    rows = rows_read({}, requirement, None, policy)
-    return [f"{row.path} = {printable(json.dumps(row.value))} ({row.where})" for row in rows if row.where is not None]
+    return {(answer.decision.point, one.finding.code, one.finding.subject): one for one in found}
 
 
 def _details(document: dict[str, Any]) -> dict[str, str]:

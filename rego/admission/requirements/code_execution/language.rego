@@ -38,9 +38,10 @@ language_executable if is_string(data.policy.code.execution[input.action.languag
 #   machine and all of the code was scanned.
 # custom:
 #   code: static_policy_violation
-#   remedy: Correct the findings of point code_scan, or name a profile with an advisory scan, such as
-#     `--profile analysis`; it needs a machine on which `engine doctor --sandbox` shows every boundary as enforced
-#   reads: ["code.scan.{action.language.value}", sandbox.profiles]
+#   remedy: Correct the findings of point code_scan. Or, if the scan could read all of the code, name a profile with an
+#     advisory scan, such as `--profile analysis`, on a machine where `engine doctor --sandbox` shows every boundary as
+#     enforced
+#   reads: ["code.scan.{action.language.value}", "sandbox.profiles.{profile}.scan"]
 #   after: [language_denied_execution]
 # labels:
 #   row: C19, C29, C75, E08, H03

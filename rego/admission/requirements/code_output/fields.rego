@@ -15,7 +15,8 @@ import future.keywords.not
 #   after: ["invalid_request:carried_field"]
 #   proof: a field is skipped only if an earlier one in the strict order of the contract does not fit, and
 #     that one is refused; a program that failed is refused by code_runtime_error
-#   remedy: Correct the field; policy/code.yaml states its type and bounds, and one of type request is as in the request
+#   remedy: Correct the field. Its type and bounds are in policy/code.yaml, and a field of type request repeats the
+#     request. If a verifier printed that `passed` is false, correct the program that it verifies
 #   reads: ["code.contracts.{contract}.fields"]
 # labels:
 #   row: C39, C40, C41, C42, C56, C57, C73, H02, H18, H20

@@ -53,8 +53,9 @@ in_time if input.run.status == "output_limit"
 # custom:
 #   code: "code_output_too_large"
 #   after: [code_timeout]
-#   remedy: Print only the result; policy/code.yaml has the limit
-#   reads: [code.stdout_bytes, "code.contracts.{contract}.text", "code.contracts.{contract}.streams"]
+#   remedy: Print only the result. The limit is that of the contract in policy/code.yaml; without one, the general limit
+#     there
+#   reads: ["code.contracts.{contract}.text", "code.contracts.{contract}.streams", code.stdout_bytes]
 # labels:
 #   row: C35, C61, C73, C85
 stdout_fits if {
@@ -72,8 +73,9 @@ stdout_fits if {
 # custom:
 #   code: "code_stderr_too_large"
 #   after: [code_output_too_large]
-#   remedy: Print less on standard error; policy/code.yaml has the limit
-#   reads: [code.stderr_bytes, "code.contracts.{contract}.text", "code.contracts.{contract}.streams"]
+#   remedy: Print less on standard error. The limit is that of the contract in policy/code.yaml; without one, the
+#     general limit there
+#   reads: ["code.contracts.{contract}.text", "code.contracts.{contract}.streams", code.stderr_bytes]
 # labels:
 #   row: C35, C61, C73, C85
 stderr_fits if {
@@ -101,8 +103,9 @@ _not_cut(other) if {
 #   each: run.exits
 #   empty: allowed
 #   after: [code_stderr_too_large]
-#   remedy: Correct the program; the trace of the run ends with its error. For a missing module, name a package
-#     environment that has it
+#   remedy: Correct the program; the trace of the run ends with its error. If it ended with `oom`, use less memory. For
+#     a missing module, name a package environment that has it
+#   facts: {ended: run.status}
 # labels:
 #   row: C36, C73
 ended_well(exit) if {
