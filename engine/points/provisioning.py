@@ -112,7 +112,7 @@ def gather(request: ProvisioningRequest, _: GatherContext) -> Gathered:
         if readable:
             found = NewAgentProvisioning.model_validate_json(canonical(value))
     except RepeatedKeyError as error:
-        problems = [ProblemFacts(id=printable(error.key, 100), problem="repeated")]
+        problems = [ProblemFacts(id=printable(error.place()[0], 100), problem="repeated")]
     except ValidationError as error:
         problems, notes = _problems(error)
     except (NotJsonError, AmbiguousJsonError):

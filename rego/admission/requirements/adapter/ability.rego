@@ -20,7 +20,6 @@ execution_admitted if input.manifest.execution in data.policy.adapters.execution
 # custom:
 #   code: operation_not_admitted
 #   each: manifest.supported_operations
-#   empty: allowed
 #   after: ["manifest_incomplete:supported_operations"]
 #   remedy: Remove the operation from the manifest, or ask for it in policy/adapters.yaml
 #   reads: [adapters.operations]

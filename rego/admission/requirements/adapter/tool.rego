@@ -40,7 +40,7 @@ known(tool) if is_object(data.policy.tools.tools[tool.name])
 #   fixed: true
 #   each: tools
 #   empty: allowed
-#   after: [adapter_disabled, tool_unknown]
+#   after: [adapter_disabled, tool_unknown, "manifest_incomplete:environment_identity"]
 #   remedy: Register the tool by a decision of point tool_contract, or remove it from the manifest
 # labels:
 #   row: A46, A52

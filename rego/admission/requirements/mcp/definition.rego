@@ -26,7 +26,7 @@ known(tool) if is_object(data.policy.tools.tools[tool.id])
 #   each: tools
 #   empty: allowed
 #   after: [server_not_admitted]
-#   remedy: Review the definition, then add its digest to policy/mcp.yaml
+#   remedy: Review the definition, then add its digest to policy/mcp.yaml; `engine tools audit` prints it
 #   reads: ["mcp.servers.{server}"]
 # labels:
 #   row: H14
@@ -42,7 +42,7 @@ pinned(tool) if is_string(mcp.pinned(tool).definition)
 #   each: tools
 #   empty: allowed
 #   after: [definition_unknown]
-#   remedy: Review the change, then write the new digest to policy/mcp.yaml
+#   remedy: Review the change, then write the new digest to policy/mcp.yaml; `engine tools audit` prints it
 #   reads: ["mcp.servers.{server}"]
 # labels:
 #   row: H14
