@@ -101,6 +101,12 @@ def test_a_refusal_for_a_limit_names_the_limit_and_what_was_found(command: Comma
 
 
 @pytest.mark.full
+def test_a_program_that_fails_is_told_how_it_ended(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text("raise SystemExit(3)\n", encoding="utf-8")
+    assert "found: ended runtime_error\n" in command("code", "run", tmp_path / "p.py").stdout
+
+
+@pytest.mark.full
 def test_a_refusal_for_too_much_output_names_the_limit_of_its_contract(command: Command, tmp_path: Path) -> None:
     (tmp_path / "p.py").write_text("print('x' * 65536)\n", encoding="utf-8")
     done = command("code", "run", tmp_path / "p.py")
