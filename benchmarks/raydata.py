@@ -37,14 +37,6 @@ from engine.settings import Settings
 _ROWS, _UNIT = 24_000, 2_000
 _LICENSES = ("CC-BY-4.0", "MIT", "CC-BY-NC-4.0", "Apache-2.0", "LicenseRef-unknown")
 _STORE_BYTES = 150 << 20
-COLUMNS = Columns(
-    license="license",
-    origin="origin",
-    sha256="sha256",
-    license_decision=Decided(decision="decision", sha256="sha256", decided_at="decided_at"),
-    purpose="train",
-    export_license="CC-BY-4.0",
-)
 
 
 def rows(bench: Bench) -> Iterator[Row]:

@@ -225,17 +225,26 @@ def serving(  # noqa: PLR0913  (each is named)
     if limits is not None:
         given = {"limits": limits, "forward": forward or {}, "policy": None if policy is None else str(policy)}
         code, line = _WITH_LIMITS, [str(state), json.dumps(given)]
-    opa, variables = POOL.noted(cache), environment(cache, {"ENGINE_DEADLINE": "60", **(env or {})})
-    process: subprocess.Popen[bytes] | Forked
-    with log.open("wb") as file:
-        if opa is not None and forkable(variables):
-            process = warm().start(code, line, variables, file, opa)
-        else:
-            start = ["-m", "engine"] if code is None else ["-c", code]
-            process = subprocess.Popen([sys.executable, *start, *line], stderr=file, env=variables)
-    try:
+    variables = environment(cache, {"ENGINE_DEADLINE": "60", **(env or {})})
+    with started(code, line, cache, variables, log) as process:
         bound = _listening(process, log)
         yield Serving(process, state, log, bound["host"], bound["port"])
+
+
+@contextmanager
+def started(
+    code: str | None, arguments: Sequence[str], cache: Path, variables: Mapping[str, str], log: Path
+) -> Iterator[subprocess.Popen[bytes] | Forked]:
+    """Start `engine ARGUMENTS…`, or this program with these arguments, and end it. Its standard error is in `log`."""
+    process: subprocess.Popen[bytes] | Forked
+    with log.open("wb") as file:
+        if (opa := POOL.noted(cache)) is not None and forkable(variables):
+            process = warm().start(code, arguments, variables, file, opa)
+        else:
+            start = ["-m", "engine"] if code is None else ["-c", code]
+            process = subprocess.Popen([sys.executable, *start, *arguments], stderr=file, env=variables, cwd=ROOT)
+    try:
+        yield process
     finally:
         if process.poll() is None:
             process.terminate()  # a killed one could not report what it ran

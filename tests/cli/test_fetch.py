@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.command import Command, Run, lines
-from tests.sources.https import BODY, HOST, Authority, Server, admitting, resolving, response, serving
+from tests.first_hour.pages import blocks
+from tests.sources.https import BODY, HOST, Authority, Server, admitting, complete, resolving, response, serving
 
 
 @dataclass(slots=True)
@@ -89,21 +89,6 @@ def test_a_folder_that_exists_is_an_error_of_usage(setup: Setup, tmp_path: Path)
     assert not (tmp_path / "new").exists()
 
 
-def completed(into: Path) -> None:
-    """State in a fetched bundle.yaml what only a person can state, as a license decision for its content."""
-    document = into / "bundle.yaml"
-    text = document.read_text(encoding="utf-8")
-    text = text.replace("# purpose: # state train, eval, tool or environment", "purpose: environment")
-    text = text.replace("# retention:", "retention:").replace("environment: contacts", "environment: contacts_sqlite")
-    sha256 = hashlib.sha256(BODY).hexdigest()
-    text = text.replace(
-        "license_decisions: []",
-        f"license_decisions:\n  - {{record: contacts, sha256: {sha256}, decision: accepted,"
-        ' decided_by: legal, decided_at: "2026-01-01T00:00:00Z"}',
-    )
-    document.write_text(text, encoding="utf-8")
-
-
 REJECTED: dict[str, tuple[str, tuple[str, ...], bytes | None]] = {
     "a good answer": ("", ("URL",), None),
     "an unsafe scheme": ("unsafe_scheme", (f"http://{HOST}/contacts.json",), None),
@@ -128,7 +113,8 @@ def test_no_environment_is_built_after_a_rejected_fetch(why: str, setup: Setup, 
     asked = (*stated, "--ca-file", setup.authority.path, *more)
     done = setup("fetch", url.replace("URL", setup.server.url()), *asked, "--format", "json")
     if not code:  # the control: what was fetched does become an environment
-        completed(into)
+        (completion,) = blocks("docs/from-a-url.md", "yaml")
+        complete(into, completion)
     outcome = setup("build", into, "--into", built)
     points = [one["point"] for one in lines(setup.command.state) if one["kind"] == "decision"]
     if not code:

@@ -12,7 +12,7 @@ from engine.model import Outcome
 from engine.settings import Settings
 from tests.environments.bundles import AGENT, CONTACTS, OPTIONS, proven
 from tests.first_hour.pages import blocks
-from tests.sources.https import HOST, Authority, completed, response, serving
+from tests.sources.https import HOST, Authority, complete, response, serving
 from tests.sources.test_fetch import REACHABLE
 
 PEOPLE = [{"id": 1, "name": "Ada", "city": "London"}, {"id": 2, "name": "Ben", "city": "Zurich"}]
@@ -35,8 +35,7 @@ def test_the_record_links_the_url_to_the_side_effect(settings: Settings, tmp_pat
             assert engine.fetch(FetchOrder((url,), into, "CC-BY-4.0", (HOST,)), AGENT).folder == into
             assert engine.check("source", {"path": str(into), "digest": None}, AGENT).decision.outcome is Outcome.DENY
             (lines,) = blocks("docs/from-a-url.md", "yaml")
-            document = into / "bundle.yaml"
-            document.write_text(completed(document.read_text(encoding="utf-8"), lines), encoding="utf-8")
+            complete(into, lines)
             checked = engine.check("source", {"path": str(into), "digest": None}, AGENT)
             assert checked.decision.outcome is Outcome.ALLOW, checked.decision.findings
             assert engine.build(into, tmp_path / "built", context=AGENT).result is not None

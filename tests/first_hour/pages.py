@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tests.command import measured
 from tests.conftest import ROOT
@@ -21,6 +22,14 @@ def blocks(page: str, language: str) -> list[str]:
     """The fenced blocks of a page that are in this language."""
     found = _BLOCK.findall((ROOT / page).read_text(encoding="utf-8"))
     return [text for said, text in found if said == language]
+
+
+def run_program(page: str) -> dict[str, Any]:
+    """Run the Python program of a page here; returns its variables."""
+    (program,) = blocks(page, "python")
+    names: dict[str, Any] = {}
+    exec(program, names)  # noqa: S102  (of our own page)
+    return names
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +103,12 @@ class Reader:
             timeout=_SECONDS,
             check=False,
         )
+
+    def follow(self, step: Step) -> subprocess.CompletedProcess[str]:
+        """Run a step, which must print what the page shows."""
+        done = self.run(step.command)
+        assert step.matches(done.stdout), (step.command, done)
+        return done
 
 
 def _plain(text: str) -> str:

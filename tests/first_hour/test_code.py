@@ -19,9 +19,8 @@ def section(start: str, end: str) -> str:
 
 def test_an_action_is_run_and_its_output_validated(tmp_path: Path, cache: Path) -> None:
     (step,) = steps_in(section("# Run generated code", "```sh"))
-    done = Reader(tmp_path, cache).run(step.command)
+    done = Reader(tmp_path, cache).follow(step)
     assert done.returncode == 0, done
-    assert step.matches(done.stdout), done
 
 
 def test_an_agents_program_reads_files_and_leaves_others(tmp_path: Path, cache: Path) -> None:

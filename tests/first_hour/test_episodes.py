@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,7 +11,7 @@ from engine.documents.files import load
 from engine.episodes.definition import definition_of
 from engine.settings import ReadLimits
 from tests.conftest import ROOT
-from tests.first_hour.pages import Reader, blocks, steps
+from tests.first_hour.pages import Reader, blocks, run_program, steps
 
 PAGE = "docs/episodes.md"
 
@@ -21,13 +20,9 @@ def test_the_page_runs_as_written(tmp_path: Path, cache: Path, monkeypatch: pyte
     shutil.copytree(ROOT / "fixtures" / "episodes", tmp_path / "fixtures" / "episodes")
     reader = Reader(tmp_path, cache, tmp_path)
     for step in steps(PAGE):
-        done = reader.run(step.command)
-        assert step.matches(done.stdout), (step.command, done)
+        reader.follow(step)
     monkeypatch.chdir(tmp_path)
-    (program,) = blocks(PAGE, "python")
-    names: dict[str, Any] = {}
-    exec(program, names)  # noqa: S102  (of our own page)
-    assert names["done"].end.reason == "completed"
+    assert run_program(PAGE)["done"].end.reason == "completed"
 
 
 def test_the_file_of_the_page_is_an_episode_also_with_its_model() -> None:

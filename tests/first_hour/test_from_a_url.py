@@ -9,7 +9,7 @@ import pytest
 
 from tests.environments.bundles import proven
 from tests.first_hour.pages import Reader, blocks, steps
-from tests.sources.https import Authority, admitting, completed, resolving, response, serving
+from tests.sources.https import Authority, admitting, complete, resolving, response, serving
 
 PAGE = "docs/from-a-url.md"
 CONTACTS = [
@@ -39,10 +39,8 @@ def test_the_page_leads_from_a_url_to_a_proven_side_effect(tmp_path: Path, cache
         (lines,) = blocks(PAGE, "yaml")
         for at, step in enumerate(steps(PAGE)):
             if at == 2:
-                document = tmp_path / "contacts" / "bundle.yaml"
-                document.write_text(completed(document.read_text(encoding="utf-8"), lines), encoding="utf-8")
-            done = reader.run(step.command)
-            assert step.matches(done.stdout), (step.command, done)
+                complete(tmp_path / "contacts", lines)
+            reader.follow(step)
         assert len(server.requests) == 1
     proven(tmp_path / "state", tmp_path / "environments" / "contacts_sqlite")
 

@@ -50,15 +50,16 @@ def admitting(folder: Path, server: Server) -> Path:
     return policy
 
 
-def completed(document: str, lines: str) -> str:
-    """A fetched `bundle.yaml` with these lines in the place of its own, also of those that are comments."""
+def complete(folder: Path, lines: str) -> None:
+    """Write these lines into a fetched `bundle.yaml` in the place of its own, also of those that are comments."""
+    document = (folder / "bundle.yaml").read_text(encoding="utf-8")
     digest = next(line.split()[1] for line in document.splitlines() if line.strip().startswith("sha256:"))
     for line in lines.replace("HASH", digest).splitlines():
         key = re.escape(line.partition(":")[0])
         found = re.search(rf"(?m)^( *)(?:# )?{key}:.*$", document)
         assert found is not None, line
         document = document[: found.start()] + found[1] + line + document[found.end() :]
-    return document
+    (folder / "bundle.yaml").write_text(document, encoding="utf-8")
 
 
 def resolving(policy: Path) -> dict[str, str]:

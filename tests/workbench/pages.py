@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import http.client
+import resource
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,11 +12,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
-from tests.api.serving import environment, until
-from tests.command import warm
-from tests.conftest import ROOT
-from tests.shared_opa import POOL
-from tests.warm import Forked, forkable
+from tests.api.serving import environment, started, until
+from tests.warm import Forked
 
 FORM = "application/x-www-form-urlencoded"
 _LINK = "engine: open "
@@ -141,6 +138,16 @@ class Workbench:
         visitor.key = visitor.get("/decisions").html.field("form_key")
         return visitor
 
+    @contextmanager
+    def full_disk(self, room: int) -> Iterator[None]:
+        """It can write no file of more than `room` bytes meanwhile."""
+        usual = resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, (room, usual[1]))
+        try:
+            yield
+        finally:
+            resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, usual)
+
 
 @contextmanager
 def workbench(
@@ -149,22 +156,7 @@ def workbench(
     """Start `engine workbench` on a free port for the state `folder/state`, and end it afterwards."""
     state, log = folder / "state", folder / f"{name}.log"
     line = ["workbench", "--state", str(state), *map(str, arguments)]
-    opa, variables = POOL.noted(cache), environment(cache, env)
-    process: subprocess.Popen[bytes] | Forked
-    with log.open("wb") as file:
-        if opa is not None and forkable(variables):
-            process = warm().start(None, line, variables, file, opa)
-        else:
-            process = subprocess.Popen([sys.executable, "-m", "engine", *line], stderr=file, env=variables, cwd=ROOT)
-    try:
+    with started(None, line, cache, environment(cache, env), log) as process:
         until(lambda: process.poll() is not None or _LINK in log.read_text(), _START_SECONDS)
         assert process.poll() is None, log.read_text()
         yield Workbench(process, state, log)
-    finally:
-        if process.poll() is None:
-            process.terminate()
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import json
-import resource
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
@@ -196,12 +195,8 @@ def test_of_two_concurrent_editors_the_first_one_saves(bench: Workbench, visitor
 def test_a_full_disk_leaves_the_old_file(bench: Workbench, visitor: Visitor, values: Path) -> None:
     before = values.read_bytes()
     path, text = previewed(visitor, values)
-    usual = resource.prlimit(bench.process.pid, resource.RLIMIT_FSIZE)
-    resource.prlimit(bench.process.pid, resource.RLIMIT_FSIZE, (len(before) // 2, usual[1]))
-    try:
+    with bench.full_disk(len(before) // 2):
         full = visitor.post(path)
-    finally:
-        resource.prlimit(bench.process.pid, resource.RLIMIT_FSIZE, usual)
     assert full.status == 422
     assert "was not saved: file too large" in full.html.text
     assert values.read_bytes() == before

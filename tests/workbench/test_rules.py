@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -108,12 +107,8 @@ def test_two_editors_and_a_full_disk_overwrite_nothing(bench: Workbench, visitor
     text = before.decode().replace("# METADATA", "# seen\n# METADATA")
     path, other = edited(visitor, text, before).headers["location"], bench.visitor()
     second = edited(other, text.replace("seen", "seen too"), before).headers["location"]
-    usual = resource.prlimit(bench.process.pid, resource.RLIMIT_FSIZE)
-    resource.prlimit(bench.process.pid, resource.RLIMIT_FSIZE, (len(before) // 2, usual[1]))
-    try:
+    with bench.full_disk(len(before) // 2):
         full = visitor.post(path)
-    finally:
-        resource.prlimit(bench.process.pid, resource.RLIMIT_FSIZE, usual)
     assert (full.status, "was not saved: file too large" in full.html.text) == (422, True)
     assert rule.read_bytes() == before
     assert visitor.post(path).status == 303
