@@ -26,13 +26,14 @@ from benchmarks.measure import Bench, NotMeasuredError, Row, interleaved
 from benchmarks.workload import engine
 from engine.engine import Engine
 from engine.model import Mode
-from engine.ray.columns import POINT, Columns, Decided
+from engine.ray.columns import POINT
 from engine.ray.corpus import check_corpus
 from engine.ray.packages import package
 from engine.ray.rows import batches
 from engine.ray.units import plan
 from engine.record.bulk import signer, verify_run
 from engine.settings import Settings
+from tests.ray.samples import COLUMNS
 
 _ROWS, _UNIT = 24_000, 2_000
 _LICENSES = ("CC-BY-4.0", "MIT", "CC-BY-NC-4.0", "Apache-2.0", "LicenseRef-unknown")

@@ -9,13 +9,12 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast
 
 from engine.adapter_admissions import AdapterAdmissions
 from engine.administration.control import Control
@@ -26,14 +25,13 @@ from engine.documents.canonical import RawJson
 from engine.drive import Steps, run
 from engine.errors import DecideError, EngineError, Exit, GatherError, Location, RecordError, fault_inside, stack_of
 from engine.executors import Executors
-from engine.flow import Answer, Context, Services, checked, mistyped
-from engine.idempotency import answer_once
-from engine.model import Caller, Decision, Gate, HeldEnvironment, Mode, Revisions, Via
+from engine.flow import Context, Services, checked
+from engine.model import Caller, Decision, Gate, HeldEnvironment, Revisions, Via
 from engine.opa.generation import Generation
 from engine.opa.server import Served as ServedFiles
 from engine.opa.supervisor import Supervisor
 from engine.points import GatherContext
-from engine.points.registry import POINTS, find
+from engine.points.registry import POINTS
 from engine.policy_bundle.build import PolicyBundle, build
 from engine.policy_bundle.serving import Served, Unavailable
 from engine.policy_bundle.sources import PolicySources
@@ -51,22 +49,11 @@ from engine.state.opening import Opener
 from engine.state.rows import ActivationRow
 from engine.times import timestamp
 from engine.version import __version__
-from engine.work import Executor
 
 if TYPE_CHECKING:
     from engine.administration.act import Administered
     from engine.agreement.follower import Follower
-    from engine.code.result import CodeRun
-    from engine.code.running import RunWatcher
-    from engine.completing import Completion, Prompt
-    from engine.episodes.actors import Actor
-    from engine.episodes.definition import EpisodeDefinition
-    from engine.episodes.result import Episode
-    from engine.fetching import Fetched, FetchOrder
-    from engine.shell import ShellRun
     from engine.state.store import LocalStore, Store
-
-T = TypeVar("T")
 
 _PROBE_SECONDS = 0.5
 """For a decision of a fraction of a millisecond, on a loaded machine."""
@@ -230,7 +217,7 @@ class Assembly:
                 gate=self._gate,
                 addresses=executors.resolver.addresses,
                 approval=lambda id_: self._open_store().approval(id_),
-                last_policy=self._last_policy,
+                last_policy=lambda: last_policy(self.settings.state),
                 sources=self._open_store,
                 held=self._held_environment,
                 root=self.settings.root,
@@ -406,129 +393,10 @@ class Assembly:
         except EngineError:
             return False
 
-    def _steps(
-        self, point: str, request: Any, mode: Mode, context: Context, executor: Executor | None
-    ) -> Steps[Answer]:
-        found = find(point)
-        checked(context)
-        if executor is not None and not callable(executor):
-            raise mistyped("the executor", executor, "pass a function; pass a context by its name: `context=…`")
-        if found.act and mode is Mode.ENFORCE and not isinstance(request, EngineError):
-            request = GatherError(  # an act is recorded only when it is taken
-                f"a decision at point `{point}` is enforced only together with what it permits",
-                remedy=f"use {found.act}; a dry run only decides: `?mode=check`, `engine decide --now TIME`, or `check`"
-                " in Python",
-                code="engine.request_invalid",
-            )
-        if point == "provisioning":  # wherever it is asked, an agent that is allowed is mounted
-            from engine.provisioning import mounting
-
-            executor = mounting(self.opened, context)
-        return answer_once(found, request, mode, self.opened, context, executor)
-
     def _administer_steps(self, request: Any, by: Context) -> Steps[Administered]:
         from engine.administration.act import administer
 
         return administer(request, self.opened, checked(by))
-
-    def _code_steps(self, request: Any, context: Context, watch: RunWatcher | None) -> Steps[CodeRun]:
-        from engine.code.idempotency import run_code
-        from engine.code.running import RunWatcher
-
-        return run_code(request, self.opened, self.executors.machine(), checked(context), watch or RunWatcher())
-
-    def _fetch_steps(self, order: FetchOrder, context: Context) -> Steps[Fetched]:
-        from engine.fetching import fetch_once
-
-        return fetch_once(order, self.opened, self.executors.fetcher, checked(context))
-
-    def get_url(
-        self,
-        url: str,
-        *,
-        hosts: tuple[str, ...],
-        license: str,  # noqa: A002  (its name everywhere)
-        alias: str = "http-get",
-        max_requests: int = 1,
-        context: Context = Context(),  # noqa: B008  (frozen)
-    ) -> Fetched:
-        """Fetch one address into memory, under the same decisions as a source bundle: `content` of the result.
-
-        Naming `hosts` enables it; `alias` stands for them in events. Blocks: with an `AsyncEngine`, call it in a
-        thread of its own.
-        """
-        from engine.fetching import FetchOrder, get
-
-        order = FetchOrder((url,), Path(alias), license, hosts, alias, max_requests)
-        return run(get(order, self.opened, self.executors.fetcher, checked(context)))
-
-    def run_shell(
-        self,
-        text: str,
-        *,
-        hosts: tuple[str, ...] = (),
-        folder: Path | None = None,
-        profile: str = "shell",
-        context: Context = Context(),  # noqa: B008  (frozen)
-    ) -> ShellRun:
-        """Run a command as text in the sandbox. Naming `hosts` gives it a way out to them, where the policy permits it.
-
-        Every connection is decided on at point `network`. It gets copies of the files of `folder` in `inputs/`; those
-        that it leaves in `artifacts/` and may keep are written into `folder`. Blocks: with an `AsyncEngine`, call it in
-        a thread of its own. Raises GatherError for a folder that cannot be read.
-        """
-        from admission_adapters.trust import authorities
-        from engine.shell import ShellOrder, run_shell
-        from engine.shell_folder import files_in, put_back
-
-        order = ShellOrder(text, hosts, profile, {} if folder is None else files_in(folder))
-        trusted = partial(authorities, self.settings.ca_file)
-        done = run(run_shell(order, self.opened, self.executors.machine().backend, trusted, checked(context)))
-        return done if folder is None else done.without(put_back(folder, done.files))
-
-    def get_media(
-        self,
-        url: str,
-        *,
-        kind: str,
-        media_type: str,
-        license: str,  # noqa: A002
-        alias: str = "media",
-        context: Context = Context(),  # noqa: B008
-    ) -> Fetched:
-        """Fetch media by URL into memory: decided on at point `media`, then as by `get_url`. Blocks as that does."""
-        from engine.fetching import get_media
-
-        media = {"kind": kind, "url": url, "media_type": media_type}
-        return run(get_media(media, license, alias, self.opened, self.executors.fetcher, checked(context)))
-
-    def _complete_steps(self, prompt: Prompt, context: Context) -> Steps[Completion]:
-        from engine.completing import complete
-
-        return complete(prompt, self.opened, self.executors.remote_model(), checked(context))
-
-    def _episode_steps(
-        self,
-        requests: Sequence[tuple[str | None, EpisodeDefinition]],
-        actors: Mapping[str, Actor],
-        context: Context,
-        claims: ExitStack,
-    ) -> list[Steps[Episode]]:
-        """The paths of episodes, which are claimed until `claims` is closed. Raises GatherError or WorkError."""
-        from engine.episodes.recorded import recorded
-        from engine.episodes.run import cast, episode_steps
-
-        parts, folder = self.opened, self.executors.transcripts
-        own = replace(checked(context), idempotency_key=None, approval=None)
-        casts = [cast(one, actors, lambda prompt: run(self._complete_steps(prompt, own))) for _, one in requests]
-        names = [name or parts.new_id() for name, _ in requests]
-        for name in names:
-            claims.enter_context(folder.claimed(name))
-        known = recorded(self.settings.state, folder, {name: one for name, one in requests if name})
-        return [
-            episode_steps(parts, context, folder, name, one, everyone, known.get(name))
-            for name, (_, one), everyone in zip(names, requests, casts, strict=True)
-        ]
 
     def _serving(self) -> Served | Unavailable:
         if isinstance(self._supervisor, Unavailable):
@@ -638,9 +506,6 @@ class Assembly:
     def now(self) -> int:
         """The engine's clock, in seconds since 1970 UTC."""
         return int(self._now().timestamp())
-
-    def _last_policy(self) -> Revisions | None:
-        return last_policy(self.settings.state)
 
 
 def _policy_record(

@@ -16,7 +16,7 @@ from admission_adapters.files.artifacts import ArtifactDirectory
 from admission_adapters.tools.registry import ToolRegistry
 from engine.adapter_admissions import adapter_request
 from engine.admitted_sources import noting
-from engine.assembly import Activated, Assembly, Status
+from engine.assembly import Activated, Status
 from engine.drive import WAVE, ended, run, run_all, run_all_async, run_async
 from engine.errors import EngineError, RecordError
 from engine.flow import Answer, Context, checked
@@ -27,6 +27,7 @@ from engine.points.registry import find
 from engine.record.chains import chain_folders
 from engine.record.retention import RETENTION_POINT, RetentionOrder, begin
 from engine.steps import own_thread
+from engine.verbs import Verbs
 from engine.work import Executor, Job
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ T = TypeVar("T")
 _UNNAMED = Context()
 
 
-class Engine(Assembly):
+class Engine(Verbs):
     """Decides, in process, for callers that block. A context manager; threads may share it.
 
     OPA and the record live as long as it does.
@@ -139,9 +140,7 @@ class Engine(Assembly):
         The environment is the folder `into/<name>`, as a whole or not at all. Returns the answer that stopped
         it, or the one of point `environment`, whose result has the digest of the database.
         """
-        from engine.environments import build_once
-
-        return run(build_once(self.opened, Path(path), Path(into), digest, checked(context)))
+        return run(self._build_steps(path, into, digest, context))
 
     def open_environment(
         self, folder: Path, context: Context = _UNNAMED, *, policy: str | None = None, profile: str | None = None
@@ -252,27 +251,19 @@ class Engine(Assembly):
         Each sample is compared with the sources that this engine has admitted. The file appears when all are allowed.
         Raises GatherError for a file that cannot be read or written.
         """
-        from engine.exporting import export_steps
-
-        return run(export_steps(self.opened, Path(samples), Path(into), checked(context)))
+        return run(self._export_steps(samples, into, context))
 
     def remember(self, new: NewEntry, context: Context) -> Memory:
         """Decide on a new entry of memory and, on an allow, store it for the caller of the context."""
-        from engine.memory import write_steps
-
-        return run(write_steps(self.opened, new, checked(context)))
+        return run(self._write_steps(new, context))
 
     def recall(self, id_: str | None, context: Context) -> Memory:
         """Read the entry with this id, or with None the newest entries of the caller; only the owner may."""
-        from engine.memory import read_steps
-
-        return run(read_steps(self.opened, id_, checked(context)))
+        return run(self._read_steps(id_, context))
 
     def forget(self, id_: str, context: Context) -> Memory:
         """Remove an entry; only the owner may."""
-        from engine.memory import read_steps
-
-        return run(read_steps(self.opened, id_, checked(context), forget=True))
+        return run(self._read_steps(id_, context, forget=True))
 
     def settle(self, decision_id: str, amounts: Mapping[str, int]) -> None:
         """Report what an allowed request really used of its budgets, such as `{"source.run": 0}`. Raises StateError."""
@@ -299,7 +290,7 @@ class Engine(Assembly):
         return self._status()
 
 
-class AsyncEngine(Assembly):
+class AsyncEngine(Verbs):
     """The same verbs for an event loop, which is never blocked. An async context manager.
 
     async with AsyncEngine(Settings()) as engine:
@@ -384,9 +375,7 @@ class AsyncEngine(Assembly):
 
     async def build(self, path: Path, into: Path, digest: str | None = None, context: Context = _UNNAMED) -> Answer:
         """`Engine.build`."""
-        from engine.environments import build_once
-
-        return await self._walk(run_async(build_once(self.opened, Path(path), Path(into), digest, checked(context))))
+        return await self._walk(run_async(self._build_steps(path, into, digest, context)))
 
     def open_environment(
         self, folder: Path, context: Context = _UNNAMED, *, policy: str | None = None, profile: str | None = None
@@ -398,27 +387,19 @@ class AsyncEngine(Assembly):
 
     async def export(self, samples: Path, into: Path, context: Context = _UNNAMED) -> Exported:
         """`Engine.export`."""
-        from engine.exporting import export_steps
-
-        return await self._walk(run_async(export_steps(self.opened, Path(samples), Path(into), checked(context))))
+        return await self._walk(run_async(self._export_steps(samples, into, context)))
 
     async def remember(self, new: NewEntry, context: Context) -> Memory:
         """`Engine.remember`."""
-        from engine.memory import write_steps
-
-        return await self._walk(run_async(write_steps(self.opened, new, checked(context))))
+        return await self._walk(run_async(self._write_steps(new, context)))
 
     async def recall(self, id_: str | None, context: Context) -> Memory:
         """`Engine.recall`."""
-        from engine.memory import read_steps
-
-        return await self._walk(run_async(read_steps(self.opened, id_, checked(context))))
+        return await self._walk(run_async(self._read_steps(id_, context)))
 
     async def forget(self, id_: str, context: Context) -> Memory:
         """`Engine.forget`."""
-        from engine.memory import read_steps
-
-        return await self._walk(run_async(read_steps(self.opened, id_, checked(context), forget=True)))
+        return await self._walk(run_async(self._read_steps(id_, context, forget=True)))
 
     async def admit_environment(self, path: Path, context: Context = _UNNAMED) -> Answer:
         """`Engine.admit_environment`."""

@@ -120,7 +120,9 @@ def _batches(lines: BinaryIO, path: Path, limits: ReadLimits) -> Iterator[list[S
     while line := lines.readline(most + 1):
         number += 1
         if len(line) > most:
-            raise _unreadable(path, number, f"is longer than {most} bytes", "split the sample")
+            raise GatherError(
+                f"the line is longer than {most} bytes", remedy="split the sample", where=Location(str(path), number)
+            )
         if not line.strip():
             continue
         if batch and (size + len(line) > _BATCH_BYTES or len(batch) == MOST):
@@ -143,10 +145,6 @@ def _sample(line: bytes, path: Path, number: int, limits: ReadLimits) -> dict[st
         error.where = where
         raise
     return found
-
-
-def _unreadable(path: Path, number: int, problem: str, remedy: str) -> GatherError:
-    return GatherError(f"the line {problem}", remedy=remedy, where=Location(str(path), number))
 
 
 def _request(batch: Sequence[Sample]) -> RawJson:

@@ -140,6 +140,7 @@ TESTS: Mapping[str, tuple[str, ...]] = {
     "engine": (
         "tests/path/test_verbs.py",
         "tests/path/test_path.py",
+        "tests/path/test_reservations.py",
         "tests/path/test_idempotency.py",
         "tests/path/test_approvals.py",
         "tests/path/test_budgets.py",

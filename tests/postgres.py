@@ -196,11 +196,6 @@ def running(folder: Path | None = None, settings: Mapping[str, str] = {}) -> Ite
         server.close()
 
 
-@contextmanager
-def shared(address: str, limits: StateLimits = PATIENT) -> Iterator[Store]:
+def shared(address: str, limits: StateLimits = PATIENT) -> closing[Store]:
     """An open shared state."""
-    store = open_shared(address, limits)
-    try:
-        yield store
-    finally:
-        store.close()
+    return closing(open_shared(address, limits))

@@ -75,7 +75,11 @@ class Document:
         while known not in self.lines and known:
             known = known[:-1]
         name = ".".join(str(part) for part in path)
-        return Location(self.name, self.lines.get(known), name or None)
+        return Location(self._file(known), self.lines.get(known), name or None)
+
+    def _file(self, path: Path_) -> str:  # noqa: ARG002
+        """The name of the file that has this path."""
+        return self.name
 
     def stated(self, path: Path_) -> Stated:
         """The value at a path; of a path that goes below a plain value, that value."""

@@ -120,7 +120,7 @@ class Go:
     borrowed: bool = False
 
 
-def build_all(folders: Sequence[Path], out: Path | None = None) -> None:
+def build_all(folders: Sequence[Path], out: Path | None) -> None:
     """Build each of them; a missing Go is fetched once, with pip, into a folder that is removed afterwards.
 
     Raises BuildError.

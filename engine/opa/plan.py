@@ -83,30 +83,26 @@ class Plan:
     """The plan of a policy, with the values that its rules find in `data`."""
 
     def __init__(self, plan: Mapping[str, Any], data: Mapping[str, Any]) -> None:
-        self._strings: Sequence[str] = [one["value"] for one in plan["static"]["strings"]]
-        self._functions = {one["name"]: one for one in plan["funcs"]["funcs"]}
-        self._entries = {one["name"]: one["blocks"] for one in plan["plans"]["plans"]}
-        self._data = constant(data)
+        self.strings: Sequence[str] = [one["value"] for one in plan["static"]["strings"]]
+        self.functions = {one["name"]: one for one in plan["funcs"]["funcs"]}
+        self.entries = {one["name"]: one["blocks"] for one in plan["plans"]["plans"]}
+        self.data = constant(data)
 
     def reads(self, entry: str, fixed: Mapping[Path, Any]) -> Reads:
         """What this entry point reads of an input that has these values at these paths. Raises UnknownError."""
-        known = {path: constant(value) for path, value in fixed.items()}
-        return _Search(self._strings, self._functions, self._data, known).of(self._entries[entry])
+        return _Search(self, {path: constant(value) for path, value in fixed.items()}).of(entry)
 
 
 class _Search:
-    def __init__(
-        self, strings: Sequence[str], functions: Mapping[str, Any], data: Value, fixed: Mapping[Path, Value]
-    ) -> None:
+    def __init__(self, plan: Plan, fixed: Mapping[Path, Value]) -> None:
+        self._plan = plan
         self._fixed = fixed
-        self._strings = strings
-        self._functions = functions
-        self._data = data
         self._results: dict[tuple[str, tuple[Value, ...]], Value | None] = {}
         self._reads = Reads()
 
-    def of(self, blocks: Iterable[Any]) -> Reads:
-        self._blocks(blocks, _Frame({0: Value(paths=frozenset({()})), 1: self._data}))
+    def of(self, entry: str) -> Reads:
+        frame = _Frame({0: Value(paths=frozenset({()})), 1: self._plan.data})
+        self._blocks(self._plan.entries[entry], frame)
         return self._reads
 
     def _blocks(self, blocks: Iterable[Any], frame: _Frame) -> None:
@@ -154,7 +150,7 @@ class _Search:
             case "MakeNullStmt" | "MakeNumberIntStmt" | "AssignIntStmt":
                 frame.put(statement["target"], constant(statement.get("value")))
             case "MakeNumberRefStmt":
-                frame.put(statement["target"], constant(_number(self._strings[statement["Index"]])))
+                frame.put(statement["target"], constant(_number(self._plan.strings[statement["Index"]])))
             case "ResultSetAddStmt":
                 self._use(values.get(statement["value"], COMPUTED), Use(ANSWER))
             case _ if kind not in _IGNORED:
@@ -188,7 +184,7 @@ class _Search:
                 frame.own.discard(operand["value"])  # it gets another name
                 return frame.values.get(operand["value"])
             case "string_index":
-                return constant(self._strings[operand["value"]])
+                return constant(self._plan.strings[operand["value"]])
             case "bool":
                 return constant(operand["value"])
         raise UnknownError(operand["type"])
@@ -199,7 +195,8 @@ class _Search:
         known = key.known.value if key.scalar is not None and key.known is not None else None
         found: list[Value | None] = []
         if value.known is not None:
-            found.append(_below(value.known.value, key) or (COMPUTED if value == self._data else None))  # `data.system`
+            beside = COMPUTED if value == self._plan.data else None  # `data.system`
+            found.append(_below(value.known.value, key) or beside)
         for path in value.paths:
             below = (*path, known if isinstance(known, str) else EACH)
             self._reads.uses.setdefault(below, set())
@@ -230,7 +227,7 @@ class _Search:
         values = [one for one in arguments if one is not None]
         if len(values) < len(arguments):
             return None
-        if (function := self._functions.get(name)) is None:
+        if (function := self._plan.functions.get(name)) is None:
             return self._builtin(name, values)
         key = name, tuple(values)
         if key not in self._results:

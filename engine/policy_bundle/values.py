@@ -44,12 +44,8 @@ class _Overlaid(Document):
     other: str
     above: frozenset[Row]
 
-    def where(self, path: Row = ()) -> Location:
-        known = path
-        while known not in self.lines and known:
-            known = known[:-1]
-        name = ".".join(str(part) for part in path)
-        return Location(self.other if known in self.above else self.name, self.lines.get(known), name or None)
+    def _file(self, path: Row) -> str:
+        return self.other if path in self.above else self.name
 
 
 def read(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from typing import Any
 
@@ -45,17 +45,12 @@ class Candidate:
 @contextmanager
 def opened(policy: PolicyBundle, limits: OpaLimits, points: frozenset[str] | None = None) -> Iterator[Candidate]:
     """Start an OPA with this policy, or with its rules of these decision points. Raises DecideError."""
-    supervisor = Supervisor(
-        find_binary(),
-        policy,
-        lambda one: ServedFiles(one.rules.path, one.values.path, one.revisions, None, points),
-        limits,
-        lambda *_: None,
-    )
-    try:
+
+    def files(one: PolicyBundle) -> ServedFiles:
+        return ServedFiles(one.rules.path, one.values.path, one.revisions, None, points)
+
+    with closing(Supervisor(find_binary(), policy, files, limits, lambda *_: None)) as supervisor:
         yield Candidate(policy, supervisor)
-    finally:
-        supervisor.close()
 
 
 def undecidable(body: DecisionRecord) -> str | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -172,11 +172,8 @@ class AgentRunner:
         plan = planned(active.request, limits, *rows, self._settings.callbacks)
         if plan.profile is None:
             return self._with(plan, [], active, decisions)
-        servers = Servers(decisions, plan.profile, partial(self.harnesses.server, services))
-        try:
+        with closing(Servers(decisions, plan.profile, partial(self.harnesses.server, services))) as servers:
             return self._with(plan, servers.start(plan.servers), active, decisions)
-        finally:
-            servers.close()
 
     def _with(
         self, admitted: RunPlan, found: Sequence[ServerTool], active: _Run, decisions: Decisions

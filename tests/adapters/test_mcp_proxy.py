@@ -189,28 +189,34 @@ def test_a_call_runs_only_after_the_client_user_approves_it(era: str, engine: En
     assert '"city": "Rome"' in asked[0]
 
 
+async def say(to: Any, **message: Any) -> None:
+    parsed = types.jsonrpc_message_adapter.validate_python({"jsonrpc": "2.0", **message})
+    await to.send(SessionMessage(parsed))
+
+
+async def hear(stream: Any) -> dict[str, Any]:
+    return dict((await stream.receive()).message.model_dump(by_alias=True, exclude_unset=True))
+
+
+async def pending_question(hears: Any, says: Any, city: str) -> dict[str, Any]:
+    """What a person is asked about a call with this city, by a client that can ask."""
+    info = {"protocolVersion": "2025-06-18", "clientInfo": {"name": "c", "version": "1"}}
+    await say(says, id=1, method="initialize", params={**info, "capabilities": {"elicitation": {}}})
+    await hear(hears)
+    await say(says, id=2, method="tools/call", params={"name": "asked", "arguments": {"city": city}})
+    return await hear(hears)
+
+
 def test_a_client_cannot_reuse_the_id_of_a_pending_elicitation(engine: Engine) -> None:
     server, gate = Scripted([*TOOLS.values()]), gate_of(engine, "user:ana", run="taken-id")
 
     async def talk() -> list[Any]:
         async with between(gate, server, lambda _: None) as (hears, says):
-
-            async def say(**message: Any) -> None:
-                parsed = types.jsonrpc_message_adapter.validate_python({"jsonrpc": "2.0", **message})
-                await says.send(SessionMessage(parsed))
-
-            async def hear() -> dict[str, Any]:
-                return dict((await hears.receive()).message.model_dump(by_alias=True, exclude_unset=True))
-
-            info = {"protocolVersion": "2025-06-18", "clientInfo": {"name": "c", "version": "1"}}
-            await say(id=1, method="initialize", params={**info, "capabilities": {"elicitation": {}}})
-            await hear()
-            await say(id=2, method="tools/call", params={"name": "asked", "arguments": {"city": "Bern"}})
-            question = await hear()
-            await say(id=question["id"], method="tools/list")
-            refused = await hear()
-            await say(id=question["id"], result={"action": "accept", "content": {"approve": True}})
-            return [question, refused, await hear()]
+            question = await pending_question(hears, says, "Bern")
+            await say(says, id=question["id"], method="tools/list")
+            refused = await hear(hears)
+            await say(says, id=question["id"], result={"action": "accept", "content": {"approve": True}})
+            return [question, refused, await hear(hears)]
 
     question, refused, done = anyio.run(talk)
     assert question["method"] == "elicitation/create"
@@ -223,25 +229,13 @@ def test_a_server_cannot_answer_a_pending_elicitation(engine: Engine) -> None:
 
     async def talk() -> tuple[list[Any], list[str]]:
         async with between(gate, server, lambda _: None) as (hears, says):
-
-            async def say(to: Any, **message: Any) -> None:
-                parsed = types.jsonrpc_message_adapter.validate_python({"jsonrpc": "2.0", **message})
-                await to.send(SessionMessage(parsed))
-
-            async def hear() -> dict[str, Any]:
-                return dict((await hears.receive()).message.model_dump(by_alias=True, exclude_unset=True))
-
-            info = {"protocolVersion": "2025-06-18", "clientInfo": {"name": "c", "version": "1"}}
-            await say(says, id=1, method="initialize", params={**info, "capabilities": {"elicitation": {}}})
-            await hear()
-            await say(says, id=2, method="tools/call", params={"name": "asked", "arguments": {"city": "Bonn"}})
-            question = await hear()
+            question = await pending_question(hears, says, "Bonn")
             yes, no = ({"action": "accept", "content": {"approve": one}} for one in (True, False))
             await say(server.writing, id=question["id"], result=yes)
             await say(server.writing, id="s-1", method="not/listed")
             await server.refused.wait()  # what the server said before was heard
             await say(says, id=question["id"], result=no)
-            return [question, await hear()], server.calls()
+            return [question, await hear(hears)], server.calls()
 
     (question, refused), called = anyio.run(talk)
     assert question["method"] == "elicitation/create"

@@ -77,7 +77,6 @@ class Serving:
         context: ssl.SSLContext | None = None,
     ) -> Reply:
         """One request on a connection of its own; `body` is bytes, or a value to send as JSON."""
-        connection = self._connection(control=control, context=context)
         sent = dict(self.headers)
         data = body
         if body is not None and not isinstance(body, bytes):
@@ -85,12 +84,10 @@ class Serving:
         if data is not None:
             sent["Content-Type"] = "application/json"
         sent.update(headers or {})
-        try:
+        with closing(self._connection(control=control, context=context)) as connection:
             connection.request(method, path, data, {name: value for name, value in sent.items() if value})
             answer = connection.getresponse()
             return Reply(answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read())
-        finally:
-            connection.close()
 
     def decide(self, point: str, body: Any, query: str = "", **headers: str) -> Reply:
         """`post` to a decision point."""

@@ -13,7 +13,7 @@ from engine.settings import Settings
 from tests.environments.bundles import AGENT, CONTACTS, OPTIONS, proven
 from tests.first_hour.pages import blocks
 from tests.sources.https import HOST, Authority, complete, response, serving
-from tests.sources.test_fetch import REACHABLE
+from tests.sources.world import REACHABLE
 
 PEOPLE = [{"id": 1, "name": "Ada", "city": "London"}, {"id": 2, "name": "Ben", "city": "Zurich"}]
 

@@ -99,21 +99,19 @@ def with_zip64_end(data: bytes, start: int | None = None) -> bytes:
     return data[:at] + end + locator + small
 
 
-def below_top(files: dict[str, bytes]) -> dict[str, bytes]:
-    return {f"contacts-2026-11/{name}": data for name, data in files.items()}
-
+BELOW_TOP = {f"contacts-2026-11/{name}": data for name, data in FILES.items()}
 
 FORMS: dict[str, Callable[[Path], Path]] = {
     "folder": lambda path: folder(path / "contacts", FILES),
     "tar": lambda path: tar_of(path / "contacts.tar.gz", FILES),
     "tar_plain": lambda path: tar_of(path / "contacts.tar", FILES),
     "tar_with_dots": lambda path: tar_of(path / "c.tgz", {f"./{name}": data for name, data in FILES.items()}),
-    "tar_below_a_folder": lambda path: tar_of(path / "c.tgz", below_top(FILES)),
+    "tar_below_a_folder": lambda path: tar_of(path / "c.tgz", BELOW_TOP),
     "tar_of_gnu": lambda path: tar(path / "c.tgz", *(member(*item) for item in FILES.items()), form=tarfile.GNU_FORMAT),
     "zip": lambda path: zip_of(path / "contacts.zip", FILES),
     "zip_stored": lambda path: zip_of(path / "contacts.zip", FILES, zipfile.ZIP_STORED),
-    "zip_below_a_folder": lambda path: zip_of(path / "contacts.zip", below_top(FILES)),
-    "zip_by_macos": lambda path: zip_of(path / "c.zip", {**below_top(FILES), "__MACOSX/c/._bundle.yaml": b"x"}),
+    "zip_below_a_folder": lambda path: zip_of(path / "contacts.zip", BELOW_TOP),
+    "zip_by_macos": lambda path: zip_of(path / "c.zip", {**BELOW_TOP, "__MACOSX/c/._bundle.yaml": b"x"}),
     "zip_from_a_pipe": lambda path: piped_zip(path / "contacts.zip", FILES),
     "zip_with_large_fields": lambda path: large_zip(path / "contacts.zip", FILES),
     "zip_with_large_end": lambda path: changed(zip_of(path / "contacts.zip", FILES), with_zip64_end),

@@ -6,7 +6,7 @@ import os
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -57,12 +57,9 @@ def files_of_a_point(policy: PolicyBundle) -> Served:
 @contextmanager
 def serving(served: Served) -> Iterator[Server]:
     """An OPA that answers with this; nothing of it is left afterwards."""
-    server = Server.start(find_binary(), served, LIMITS)
-    try:
+    with closing(Server.start(find_binary(), served, LIMITS)) as server:
         server.ready()
         yield server
-    finally:
-        server.close()
 
 
 class Events:
@@ -102,13 +99,11 @@ def supervised(
     with tempfile.TemporaryDirectory(prefix="opa-", dir="/tmp") as folder:
         tempfile.tempdir = folder
         try:
-            supervisor = Supervisor(
-                binary or find_binary(), policy, files_of_a_point, limits, events, SupervisionLimits(**supervision)
-            )
-            try:
+            own = SupervisionLimits(**supervision)
+            with closing(
+                Supervisor(binary or find_binary(), policy, files_of_a_point, limits, events, own)
+            ) as supervisor:
                 yield supervisor, events
-            finally:
-                supervisor.close()
             assert not [path for path in (Path(folder) / f"admission-engine-{os.getuid()}").iterdir() if path.is_dir()]
         finally:
             tempfile.tempdir = before

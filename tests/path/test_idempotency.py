@@ -33,7 +33,7 @@ from engine.work import Executor, Job
 from tests.command import decisions
 from tests.conftest import BUNDLES, case
 from tests.expect import codes, refused, there
-from tests.path.test_path import ALLOW, DENY, REVISIONS, Bench
+from tests.path.bench import ALLOW, DENY, REVISIONS, Bench
 from tests.processes import leaks
 from tests.state.samples import opened
 

@@ -1,192 +1,45 @@
-"""The path of one request by itself: a policy, a record and a machine that do what a test says, on a real state."""
+"""The path of one request by itself, on a bench."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from pathlib import Path
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
 from engine.documents.canonical import RawJson
 from engine.drive import Append, Call, Work, run
-from engine.errors import DecideError, EngineError, Exit, GatherError, Location, RecordError, StateError
-from engine.flow import Answer, Context, Services, answer
+from engine.errors import DecideError, EngineError, Exit, GatherError, Location, RecordError
+from engine.flow import Context, answer
 from engine.gather import HEAVY_BYTES
-from engine.model import Boundary, Caller, Limits, Mode, Pace, Permit, Result, Revisions, SandboxFacts, Via
-from engine.points import GatherContext, Gathered, Point
+from engine.model import Boundary, Mode, Pace, Permit, Result, Revisions, SandboxFacts
+from engine.points import GatherContext, Gathered
 from engine.points.registry import POINTS
-from engine.policy_bundle.catalogue import Catalogue, Entries, Words
-from engine.policy_bundle.lookups import Lookups
 from engine.record.model import DecisionRecord, ResultRecord
-from engine.running import Running
 from engine.settings import ReadLimits
-from engine.state import open_store
-from engine.state.rows import ApprovalRow, Counter
-from engine.state.store import Store
-from engine.times import time_text
+from engine.state.rows import Counter
 from engine.work import Job
-from tests.conftest import case
-from tests.expect import codes, there
-from tests.state.samples import activate, release
-
-ACCEPTED: Any = case("license", "accepted").case.request
-NOW = int(datetime(2026, 11, 21, tzinfo=UTC).timestamp())
-LIMITS = {"purpose": "train", "export": {"allowed": True}}
-ALLOW: dict[str, Any] = {"outcome": "allow", "findings": [], "limits": LIMITS}
-ONE = {"code": "one", "level": "confirm", "subject": None}
-DENY: dict[str, Any] = {"outcome": "deny", "findings": [{**ONE, "level": "deny"}]}
-CONFIRM: dict[str, Any] = {"outcome": "confirm", "findings": [ONE], "approval_seconds": 60}
-APPROVED: dict[str, Any] = {**ALLOW, "findings": [ONE], "approved": True}
-REVISIONS = Revisions(rules="sha256:" + "1" * 64, values="sha256:" + "2" * 64)
-CATALOGUE = Catalogue(
-    points={"license": Entries(requirements={}, generated={"one": Words(code="one", title="one", remedy="mend")})}
+from tests.expect import codes
+from tests.path.bench import (
+    ACCEPTED,
+    ALLOW,
+    CONFIRM,
+    DENY,
+    LIMITS,
+    NOW,
+    REVISIONS,
+    WHO,
+    Bench,
+    Bound,
+    Opened,
+    decided,
+    done,
 )
-WHO = Context(caller=Caller(via=Via.PROCESS, principal="pipeline"), run="run-1")
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    result: Any
-    defined: bool = True
-    source: None = None
-
-
-@dataclass
-class Policy:
-    """What is served: gives `answer` to whatever it is asked, and keeps the questions."""
-
-    answer: Any = field(default_factory=lambda: ALLOW)
-    revisions: Revisions | None = REVISIONS
-    catalogue: Catalogue | None = CATALOGUE
-    counted: Mapping[str, int] = field(default_factory=dict)
-    windows: Mapping[str, int] = field(default_factory=dict)
-    known: frozenset[str] = frozenset()
-    asked: list[dict[str, Any]] = field(default_factory=list)
-    released: int = 0
-    ends_badly: bool = False
-    shared: None = None
-    digest: str | None = None
-
-    @property
-    def opa(self) -> Any:
-        return self
-
-    def ask(self, rule: str, document: dict[str, Any]) -> Answered:
-        assert rule == "decision"
-        self.asked.append(document)
-        if isinstance(self.answer, BaseException):
-            raise self.answer
-        return Answered(self.answer)
-
-    @property
-    def lookups(self) -> Lookups:
-        return Lookups(budgets={"license": self.counted}, quotas={"license": self.windows}, probe_seconds=7)
-
-    def backend_of(self, *_: str | None) -> None:
-        return None
-
-    def looks_up(self, _point: str, host: str) -> bool:
-        return host in self.known
-
-    def authored(self, served: Location) -> Location:
-        return Location("author.rego", served.line)
-
-    def release(self) -> None:
-        self.released += 1
-        if self.ends_badly:
-            raise OSError("canary")
-
-
-@dataclass
-class Record:
-    """The record: keeps lines, and raises `fails` for those from number `from_line` on."""
-
-    fails: Exception | None = None
-    from_line: int = 0
-    bodies: list[Any] = field(default_factory=list)
-    events: list[tuple[Any, ...]] = field(default_factory=list)
-
-    def append(self, body: Any, events: tuple[Any, ...] = ()) -> None:
-        if self.fails is not None and len(self.bodies) >= self.from_line:
-            raise self.fails
-        self.bodies.append(body)
-        self.events.append(events)
-
-
-@dataclass
-class Opened:
-    closed: int = 0
-
-    def close(self) -> None:
-        self.closed += 1
-
-
-@dataclass
-class Bench:
-    """A request on its way through parts of which each can be changed."""
-
-    store: Store
-    policy: Policy = field(default_factory=Policy)
-    record: Record = field(default_factory=Record)
-    point: Point = POINTS["license"]
-    world: dict[str, Any] = field(default_factory=dict)
-    now: int = NOW
-    stateless: bool = False
-    observed: list[Mapping[str, int]] = field(default_factory=list)
-    events: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
-
-    def parts(self) -> Services:
-        world = GatherContext(clock=lambda: self.now, boundaries=lambda: (), **self.world)
-        ids = iter(range(100, 200))
-        return Services(
-            serving=lambda: cast("Any", self.policy),
-            log=cast("Any", self.record),
-            store=self._store,
-            running=Running(lambda: None if self.stateless else self.store, self._store),
-            gather_context=world,
-            clock=lambda: datetime.fromtimestamp(self.now, UTC),
-            new_id=lambda: f"{len(self.record.bodies)}-{next(ids)}",
-            versions={"engine": "1", "opa": "1"},
-            observe=lambda _, durations: self.observed.append(durations),
-            on_event=lambda name, fields: self.events.append((name, fields)),
-        )
-
-    def _store(self) -> Store:
-        if self.stateless:
-            raise StateError("no state", remedy="none")
-        return self.store
-
-    def gathering(self, change: Callable[[Gathered, GatherContext], Gathered]) -> None:
-        own = self.point.gather
-        self.point = replace(self.point, gather=lambda request, world: change(own(request, world), world))
-
-    def ask(
-        self, request: Any = ACCEPTED, context: Context = WHO, mode: Mode = Mode.ENFORCE, executor: Any = None
-    ) -> Answer:
-        return run(answer(self.point, request, mode, self.parts(), context, executor))
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    store = open_store(tmp_path / "state")
-    yield Bench(store)
-    store.close()
-
-
-def done(_permit: Permit, _job: Job) -> Result:
-    return Result("done", {"files": 1})
-
-
-def decided(bench: Bench) -> DecisionRecord:
-    body = bench.record.bodies[0]
-    assert isinstance(body, DecisionRecord)
-    return body
+from tests.state.samples import activate, release
 
 
 def test_an_allow_is_recorded_then_worked_on_then_recorded_again(bench: Bench) -> None:
@@ -302,7 +155,7 @@ def test_a_fault_while_deciding_is_a_recorded_deny(raised: Exception, code: str,
     for decision_id, stack in crashes:  # the log alone has the type and the place, and not even it the message
         assert decision_id == got.decision.decision_id
         assert stack.startswith("ZeroDivisionError\n")
-        assert ("test_path.py" in stack, "canary" in stack.replace('ZeroDivisionError("canary")', "")) == (True, False)
+        assert ("bench.py" in stack, "canary" in stack.replace('ZeroDivisionError("canary")', "")) == (True, False)
 
 
 @pytest.mark.parametrize(
@@ -392,16 +245,6 @@ def test_a_failed_rule_is_reported_at_its_place_in_the_source(bench: Bench) -> N
 # Boundaries
 
 
-class Bound(Limits):
-    backend: str | None
-
-    def boundaries(self) -> frozenset[str]:
-        return frozenset({"files"})
-
-    def on_backend(self) -> str | None:
-        return self.backend
-
-
 HELD = Boundary(backend="jail", boundary="files", kind="kernel", enforced=True, evidence="sha256:" + "0" * 64)
 
 
@@ -466,260 +309,6 @@ def test_the_policy_in_force_is_the_one_that_was_served_last(
     bench.gathering(look)
     bench.ask()
     assert found == [expected]
-
-
-# Budgets, quotas, facts of the state
-
-
-def used(bench: Bench, name: str = "license.all", key: str = "") -> int:
-    return bench.store.used(Counter(name, key, 0), bench.now)
-
-
-@pytest.mark.parametrize(
-    ("said", "mode", "taken"),
-    [(ALLOW, Mode.ENFORCE, 1), (DENY, Mode.ENFORCE, 0), (CONFIRM, Mode.ENFORCE, 0), (ALLOW, Mode.CHECK, 0)],
-)
-def test_only_an_enforced_allow_consumes_a_budget(said: Any, mode: Mode, taken: int, bench: Bench) -> None:
-    bench.policy.answer, bench.policy.counted = said, {"all": 0}
-    bench.ask(mode=mode)
-    assert used(bench) == taken
-    assert bench.policy.asked[0]["budgets"] == [{"id": "all", "used": 0, "amount": 1}]
-    assert bench.policy.asked[0]["quotas"] == []
-    bench.ask(mode=mode)
-    assert bench.policy.asked[1]["budgets"] == [{"id": "all", "used": taken, "amount": 1}]
-
-
-@pytest.mark.parametrize("raised", [DecideError("down", remedy="none"), ZeroDivisionError()])
-def test_a_fault_releases_its_reservation(raised: Exception, bench: Bench) -> None:
-    bench.policy.counted, bench.policy.answer = {"all": 0}, raised
-    bench.ask()
-    assert used(bench) == 0
-
-
-def test_an_unenforceable_allow_releases_its_reservation(bench: Bench) -> None:
-    bench.point = replace(bench.point, limits=Bound)
-    bench.policy.counted, bench.policy.answer = {"all": 0}, {**ALLOW, "limits": {"backend": None}}
-    assert (codes(bench.ask()), used(bench)) == (["engine.limit_unenforceable"], 0)
-
-
-def test_a_fault_at_the_end_of_judging_releases_its_reservation(bench: Bench) -> None:
-    bench.policy.counted, bench.policy.ends_badly = {"all": 0}, True
-    got = bench.ask()
-    assert (got.decision.outcome, codes(got), used(bench)) == ("deny", ["engine.internal"], 0)
-
-
-def test_an_unrecordable_allow_releases_its_reservation(bench: Bench) -> None:
-    row = granted(bench)
-    bench.policy.counted, bench.policy.answer = {"all": 0}, APPROVED
-    bench.record.fails = RecordError("full", remedy="none")
-    assert codes(bench.ask(context=replace(WHO, approval=row.id))) == ["engine.record_unavailable"]
-    assert (used(bench), state(bench, row)) == (0, "granted")
-
-
-def test_a_confirm_that_cannot_be_recorded_leaves_its_request_to_others(bench: Bench) -> None:
-    bench.policy.answer, bench.record.fails = CONFIRM, RecordError("full", remedy="none")
-    got = bench.ask()
-    assert (codes(got), got.decision.approval) == (["engine.record_unavailable"], None)
-    bench.record.fails = None
-    row = requested(bench)  # what another request with the same binding is given, before or after
-    assert bench.store.approvals(None, 9) == (row,)
-    bench.now += 1
-    bench.record.fails = RecordError("full", remedy="none")
-    assert codes(bench.ask()) == ["engine.record_unavailable"]
-    assert state(bench, row) == "requested"
-
-
-def test_principals_and_runs_count_alone(bench: Bench) -> None:
-    bench.policy.counted = {"principal": 0, "run": 0, "all": 0}
-    contexts = (WHO, replace(WHO, run="run-2"), replace(WHO, caller=Caller(via=Via.PROCESS, principal="b")), Context())
-    for context in contexts:
-        bench.ask(context=context)
-    counts = [[one["used"] for one in asked["budgets"]] for asked in bench.policy.asked]
-    assert counts == [[0, 0, 0], [1, 0, 1], [0, 1, 2], [0, 0, 3]]
-    assert (used(bench, "license.principal"), used(bench, "license.run")) == (1, 1)
-
-
-def test_only_quotas_stated_in_the_policy_are_counted(bench: Bench) -> None:
-    bench.policy.windows = {"children": 0}
-    bench.gathering(lambda found, _: replace(found, quotas={"children": "parent", "others": "parent"}))
-    bench.ask()
-    assert bench.policy.asked[0]["quotas"] == [{"id": "children", "used": 0, "amount": 1}]
-    assert bench.policy.asked[0]["budgets"] == []
-    assert (used(bench, "license/children", "parent"), used(bench, "license/others", "parent")) == (1, 0)
-
-
-def test_budgets_and_quotas_are_separate_lists(bench: Bench) -> None:
-    bench.policy.counted, bench.policy.windows = {"all": 0}, {"children": 0}
-    bench.gathering(lambda found, _: replace(found, quotas={"children": "parent"}))
-    bench.ask()
-    (asked,) = bench.policy.asked
-    assert [one["id"] for one in asked["budgets"]] == ["all"]
-    assert [one["id"] for one in asked["quotas"]] == ["children"]
-
-
-def test_only_declared_facts_of_the_state_reach_the_policy(bench: Bench) -> None:
-    seen: list[Any] = []
-
-    def ask(store: Store, caller: Caller) -> dict[str, list[dict[str, Any]]]:
-        seen.append((store is bench.store, caller.principal))
-        return {"children": [{"id": "a"}], "surprise": [{"id": "b"}]}
-
-    bench.gathering(lambda found, _: replace(found, state=ask))
-    bench.ask()
-    (asked,) = bench.policy.asked
-    assert (asked["children"], asked["attempts"], "surprise" in asked) == ([{"id": "a"}], [], False)
-    assert seen == [(True, "pipeline")]
-
-
-def counted(bench: Bench) -> Context:
-    bench.policy.counted = {"all": 0}
-    return WHO
-
-
-def with_quotas(bench: Bench) -> Context:
-    bench.policy.windows = {"children": 0}
-    bench.gathering(lambda found, _: replace(found, quotas={"children": "parent"}))
-    return WHO
-
-
-def with_state(bench: Bench) -> Context:
-    bench.gathering(lambda found, _: replace(found, state=lambda *_: {}))
-    return WHO
-
-
-@pytest.mark.parametrize("what", [counted, with_quotas, with_state, lambda _: replace(WHO, approval="a" * 32)])
-@pytest.mark.parametrize("mode", list(Mode))
-def test_a_request_that_needs_the_state_is_denied_without_it(
-    what: Callable[[Bench], Context], mode: Mode, bench: Bench
-) -> None:
-    context, bench.stateless = what(bench), True
-    assert codes(bench.ask(context=context, mode=mode)) == ["engine.state_unavailable"]
-    assert bench.policy.asked == []
-
-
-def test_without_the_state_nothing_is_allowed_because_a_stop_may_be_in_force(bench: Bench) -> None:
-    assert bench.ask().decision.outcome == "allow"
-    bench.stateless = True
-    for mode in Mode:
-        got = bench.ask(mode=mode)
-        assert (got.decision.outcome, there(got.fault).code) == ("deny", "engine.state_unavailable")
-
-
-# Approvals
-
-
-def requested(bench: Bench, context: Context = WHO) -> ApprovalRow:
-    bench.policy.answer = CONFIRM
-    got = bench.ask(context=context)
-    return there(bench.store.approval(there(got.decision.approval).id))
-
-
-def granted(bench: Bench) -> ApprovalRow:
-    return bench.store.resolve(requested(bench).id, "granted", "user:ana", None, bench.now)
-
-
-def state(bench: Bench, row: ApprovalRow) -> str:
-    found = there(bench.store.approval(row.id))
-    return found.state
-
-
-def test_a_confirm_asks_for_an_approval_and_the_record_names_it(bench: Bench) -> None:
-    row = requested(bench)
-    assert (row.state, row.requester, row.codes, row.expires_at) == ("requested", "pipeline", ("one",), NOW + 60)
-    assert (row.rules, row.values, row.input_digest) == (
-        REVISIONS.rules,
-        REVISIONS.values,
-        decided(bench).input_digest,
-    )
-    assert decided(bench).approval == row.id
-
-
-@pytest.mark.parametrize("said", [CONFIRM, ALLOW, APPROVED, DENY])
-def test_a_dry_run_asks_for_no_approval_and_uses_none(said: Any, bench: Bench) -> None:
-    row = granted(bench)
-    bench.policy.answer = said
-    got = bench.ask(context=replace(WHO, approval=row.id), mode=Mode.CHECK)
-    assert (got.decision.outcome, got.decision.approval) == (said["outcome"], None)
-    assert state(bench, row) == "granted"
-    assert [one.id for one in bench.store.approvals(None, 9)] == [row.id]
-
-
-def test_a_granted_approval_is_used_by_the_allow_that_needed_it(bench: Bench) -> None:
-    row = granted(bench)
-    bench.policy.answer = APPROVED
-    got = bench.ask(context=replace(WHO, approval=row.id))
-    assert got.decision.approval is not None
-    assert (got.decision.outcome, got.decision.approval.state, state(bench, row)) == ("allow", "used", "used")
-    assert got.decision.approval.expires_at == time_text(row.expires_at)
-    (given,) = bench.policy.asked[-1]["approvals"]
-    asked = {"input_digest": got.decision.input_digest, **REVISIONS.model_dump()}
-    assert (given["state"], given["approver"], given["expected"]) == ("granted", "user:ana", asked)
-
-
-@pytest.mark.parametrize("said", [ALLOW, DENY, CONFIRM, DecideError("down", remedy="none")])
-def test_an_unused_approval_stays_granted(said: Any, bench: Bench) -> None:
-    row = granted(bench)
-    bench.policy.answer = said
-    bench.ask(context=replace(WHO, approval=row.id))
-    assert state(bench, row) == "granted"
-
-
-def test_an_approval_with_unenforceable_limits_stays_granted(bench: Bench) -> None:
-    row = granted(bench)
-    bench.point = replace(bench.point, limits=Bound)
-    bench.policy.answer = {**APPROVED, "limits": {"backend": None}}
-    assert codes(bench.ask(context=replace(WHO, approval=row.id))) == ["engine.limit_unenforceable"]
-    assert state(bench, row) == "granted"
-
-
-def test_the_policy_gets_only_the_known_facts_of_an_approval(bench: Bench) -> None:
-    row = requested(bench)
-    bench.ask(context=replace(WHO, approval=row.id))
-    (given,) = bench.policy.asked[-1]["approvals"]
-    of_the_requester = {"codes", "requester", "requester_named", "requester_via"}
-    assert given.keys() == {
-        "id",
-        "expected",
-        "state",
-        "input_digest",
-        "rules",
-        "values",
-        "expires_at",
-        *of_the_requester,
-    }
-    assert (given["requester"], given["requester_named"]) == ("pipeline", True)
-    nameless = requested(bench, Context())
-    bench.ask(context=Context(approval=nameless.id))
-    (given,) = bench.policy.asked[-1]["approvals"]
-    assert ("requester" in given, given["requester_named"]) == (False, False)
-    bench.ask(context=replace(WHO, approval="f" * 32))
-    (unknown,) = bench.policy.asked[-1]["approvals"]
-    assert unknown.keys() == {"id", "expected"}
-
-
-def test_an_ungranted_approval_is_refused_even_if_the_policy_accepts_it(bench: Bench) -> None:
-    row = requested(bench)
-    bench.policy.answer = APPROVED
-    for context in (WHO, replace(WHO, approval=row.id), replace(WHO, approval="f" * 32)):
-        got = bench.ask(context=context)
-        assert (got.decision.outcome, codes(got), got.decision.approval) == ("deny", ["engine.internal"], None)
-        assert "no verdict was reached" in got.decision.findings[0].requirement
-    assert state(bench, row) == "requested"
-
-
-def test_a_confirm_without_an_expiry_is_a_deny(bench: Bench) -> None:
-    bench.policy.answer = {**CONFIRM, "approval_seconds": None}
-    assert codes(bench.ask()) == ["engine.limit_unenforceable"]
-    assert bench.store.approvals(None, 9) == ()
-
-
-def test_without_revisions_nothing_can_be_approved(bench: Bench) -> None:
-    row = granted(bench)
-    bench.policy.revisions, bench.policy.answer = None, CONFIRM
-    got = bench.ask(context=replace(WHO, approval=row.id))
-    assert (got.decision.outcome, codes(got), got.decision.approval) == ("deny", ["engine.internal"], None)
-    assert (state(bench, row), [one.id for one in bench.store.approvals(None, 9)]) == ("granted", [row.id])
-    assert bench.policy.asked[-1]["approvals"][0]["expected"] == {"input_digest": got.decision.input_digest}
 
 
 # The record

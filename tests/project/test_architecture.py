@@ -15,6 +15,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("engine.workbench",),
     ("engine", "engine.api", "engine.cases", "engine.ray", "engine.subagents"),
     ("engine.engine",),
+    ("engine.verbs",),
     ("engine.assembly",),
     ("engine.executors", "engine.provisioning"),
     ("engine.agreement", "engine.episodes", "engine.releasing", "engine.shell"),

@@ -268,12 +268,10 @@ def test_a_worker_verifies_the_release_that_was_agreed_on(settings: Settings, ca
         demand_stateless(engine, POINT, Context())
         policy = SentPolicy.of(engine)
         assert policy.key is not None
-        worker = CorpusWorker(Job(str(tmp_path / "run"), POINT, COLUMNS, policy, Context(), NOW))
-        try:
+        job = Job(str(tmp_path / "run"), POINT, COLUMNS, policy, Context(), NOW)
+        with closing(CorpusWorker(job)) as worker:
             units = planned(worker, write_lines(tmp_path / "rows.jsonl", rows(3)))
             ask(worker, units)
-        finally:
-            worker.close()
         assert [len(_lines(tmp_path / "run", name)) for name in units] == [3]
         activate(engine.store(), release(2))
         with pytest.raises(EngineError, match="agreed on another release"):

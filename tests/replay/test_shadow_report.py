@@ -128,24 +128,31 @@ def test_without_shadow_lines_and_for_a_broken_record_it_says_so(
     assert command("record", "shadow", "--state", settings.state, "--policy", strict, "--broken").code == 6
 
 
-def test_lines_without_their_decision_are_counted_and_few_are_held(tmp_path: Path, cache: Path) -> None:
-    """Lines are planted in front of decisions that the record does not have; the newest ones can be asked for."""
+def one_decision(tmp_path: Path, cache: Path) -> tuple[Settings, DecisionRecord]:
+    """A record of one allowed decision."""
     settings = Settings(state=tmp_path / "state", cache=cache)
     with Engine(settings, points=frozenset({"license"})) as engine:
-        decided = engine.decide("license", ALLOWED).decision
+        engine.decide("license", ALLOWED)
     (entry,) = newest(settings.state, Filter(kind="decision"))
     assert isinstance(entry.body, DecisionRecord)
-    verdict = CandidateVerdict(
-        point="license", outcome=decided.outcome, findings=(), limits=entry.body.limits, policy=there(decided.policy)
-    )
+    return settings, entry.body
+
+
+def plant(settings: Settings, decided: DecisionRecord, fields: dict[str, Any], **verdict: Any) -> None:
+    """Write a line of a candidate that decided alike, but for these fields of the line and of its verdict."""
+    alike = {"outcome": decided.outcome, "findings": (), "limits": decided.limits, "policy": there(decided.policy)}
+    candidate = CandidateVerdict(**{"point": decided.point, **alike, **verdict})
+    stated = {"time": decided.time, "decision_id": decided.decision_id, "change": None, **fields}
+    line = {**stated, "candidate": json.loads(candidate.model_dump_json())}
     with RecordLog.open(Storage(settings.state), lock_seconds=5) as log:
-        for id_ in (decided.decision_id, "a" * 32, "b" * 32):
-            fields = {"time": entry.body.time, "decision_id": id_, "change": None, "candidate": verdict}
-            log.append(
-                ShadowRecord.model_validate(
-                    {**fields, "candidate": json.loads(verdict.model_dump_json())}, strict=False
-                )
-            )
+        log.append(ShadowRecord.model_validate(line, strict=False))
+
+
+def test_lines_without_their_decision_are_counted_and_few_are_held(tmp_path: Path, cache: Path) -> None:
+    """Lines are planted in front of decisions that the record does not have; the newest ones can be asked for."""
+    settings, decided = one_decision(tmp_path, cache)
+    for id_ in (decided.decision_id, "a" * 32, "b" * 32):
+        plant(settings, decided, {"decision_id": id_})
     found = there(shadowed(settings.state, Filter(), None))
     assert (found.found.decisions, found.found.compared, found.known) == (3, 1, False)
     assert found.found.undecided == {("license", "the record no longer has the decision"): 2}

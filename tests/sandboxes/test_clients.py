@@ -25,7 +25,7 @@ from engine.shell import ShellRun
 from tests.adapters.gates import AGENT
 from tests.facilities import needs
 from tests.sources.https import HOST, Authority
-from tests.sources.test_fetch import REACHABLE, authority
+from tests.sources.world import REACHABLE, authority
 
 __all__ = ["authority"]
 

@@ -19,7 +19,7 @@ from tests.command import decisions
 from tests.facilities import needs
 from tests.processes import until
 from tests.sources.https import BODY, HOST, Authority, drips, response
-from tests.sources.test_fetch import World, at_world, authority, resolving
+from tests.sources.world import World, at_world, authority, resolving
 
 __all__ = ["authority"]
 

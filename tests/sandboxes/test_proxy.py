@@ -17,7 +17,7 @@ from tests.adapters.gates import AGENT
 from tests.adapters.test_tunnels import GOOD, extension, handshake, names, record
 from tests.processes import until
 from tests.sources.https import BODY, HOST, Authority, response
-from tests.sources.test_fetch import World, at_world, authority
+from tests.sources.world import World, at_world, authority
 
 __all__ = ["authority"]
 

@@ -18,7 +18,7 @@ from tests.command import decisions
 from tests.expect import refused
 from tests.facilities import needs
 from tests.sources.https import BODY, HOST, Authority, response
-from tests.sources.test_fetch import World, at_world, authority
+from tests.sources.world import World, at_world, authority
 
 __all__ = ["authority"]
 

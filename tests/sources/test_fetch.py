@@ -13,8 +13,8 @@ import time
 import tracemalloc
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from admission_adapters.fetch import Fetcher, Sent, Transfer, _Pinned, _Wire
 from admission_adapters.files.new_folder import NewFolder
 from engine.engine import AsyncEngine, Engine
 from engine.errors import DecideError, Exit, GatherError, WorkError
-from engine.fetching import Fetched, FetchOrder
+from engine.fetching import Fetched
 from engine.flow import Context
 from engine.model import Caller, Outcome, Permit, StopSignal, Via
 from engine.points.network import NetworkLimits
@@ -37,61 +37,13 @@ from tests.command import decisions, events, lines
 from tests.documents.test_json_pieces import bomb
 from tests.expect import refused, there
 from tests.processes import until
-from tests.sources.https import BODY, HOST, Authority, Server, drips, endless, response, serving
+from tests.sources.https import BODY, HOST, Authority, drips, endless, response
+from tests.sources.world import World, at_world, authority, codes, resolving
 
-REACHABLE = 'addresses.refused=[{cidr: 10.0.0.0/8, reason: a test, source: a test, date: "2026-01-01"}]'
-"""The value under which a server on this machine may be reached."""
+__all__ = ["authority"]
 
 CAP = 200_000
 SECONDS = 30
-
-
-@dataclass(slots=True)
-class World:
-    """A server, an engine whose policy admits it, and the hosts that were looked up."""
-
-    server: Server
-    engine: Engine
-    authority: Authority
-    values: tuple[str, ...]
-    looked_up: list[str]
-    addresses: tuple[str, ...] = ("127.0.0.1",)
-
-    def look(self, host: str) -> tuple[str, ...]:
-        self.looked_up.append(host)
-        return self.addresses
-
-    def order(self, into: Path, *urls: str, **changes: Any) -> FetchOrder:
-        found = FetchOrder(urls or (self.server.url(),), into, "CC-BY-4.0", (HOST,))
-        return replace(found, **changes)
-
-    def fetch(self, into: Path, *urls: str, **changes: Any) -> Fetched:
-        return self.engine.fetch(self.order(into, *urls, **changes))
-
-    @property
-    def state(self) -> Path:
-        return self.engine.settings.state
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("authority"))
-
-
-@contextmanager
-def at_world(settings: Settings, authority: Authority, *values: str) -> Iterator[World]:
-    """A server on this machine, and an engine whose policy has its port and these values; `PORT` in them is that."""
-    with serving(authority.context()) as server:
-        known = (
-            f"networks.ports=[443, {server.port}]",
-            REACHABLE,
-            *(value.replace("PORT", str(server.port)) for value in values),
-        )
-        with Engine(replace(settings, ca_file=authority.path), values=known) as engine:
-            assert engine.policy is not None, engine.opa
-            world = World(server, engine, authority, known, [])
-            resolving(engine, world)
-            yield world
 
 
 @pytest.fixture(scope="module")
@@ -106,12 +58,6 @@ def opened(module_settings: Settings, authority: Authority) -> Iterator[World]:
         yield world
 
 
-def resolving(engine: Engine | AsyncEngine, world: World) -> None:
-    assert engine.services is not None
-    context = replace(engine.services.gather_context, addresses=world.look)
-    engine.services = replace(engine.services, gather_context=context)
-
-
 @pytest.fixture
 def world(opened: World) -> Iterator[World]:
     context = opened.server.context
@@ -120,10 +66,6 @@ def world(opened: World) -> Iterator[World]:
     opened.addresses = ("127.0.0.1",)
     yield opened
     opened.server.context = context
-
-
-def codes(done: Fetched) -> list[str]:
-    return sorted({finding.code for finding in done.answers[-1].decision.findings})
 
 
 def ended(world: World, done: Fetched) -> list[dict[str, Any]]:

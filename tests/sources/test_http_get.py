@@ -20,7 +20,7 @@ from tests.adapters.gates import AGENT, OPTIONS
 from tests.command import decisions, events
 from tests.expect import refused
 from tests.sources.https import BODY, HOST, Authority, response
-from tests.sources.test_fetch import World, at_world, authority, resolving
+from tests.sources.world import World, at_world, authority, resolving
 
 __all__ = ["authority"]
 

@@ -18,7 +18,7 @@ from engine.settings import Settings
 from tests.command import decisions, events
 from tests.expect import there
 from tests.sources.https import HOST, Authority, endless, response
-from tests.sources.test_fetch import World, at_world, authority, codes, resolving
+from tests.sources.world import World, at_world, authority, codes, resolving
 
 __all__ = ["authority"]
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,15 +29,12 @@ def address_file(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}.address")
 
 
-@contextmanager
-def opened(folder: Path, limits: StateLimits | None = None) -> Iterator[Store]:
+def opened(folder: Path, limits: StateLimits | None = None) -> closing[Store]:
     """The state of a folder; in PostgreSQL if it has an address."""
     file = address_file(folder)
-    store = open_shared(file.read_text("utf-8"), limits or PATIENT) if file.exists() else open_store(folder, limits)
-    try:
-        yield store
-    finally:
-        store.close()
+    if file.exists():
+        return closing(open_shared(file.read_text("utf-8"), limits or PATIENT))
+    return closing(open_store(folder, limits))
 
 
 def asked(**changes: Any) -> ApprovalRow:

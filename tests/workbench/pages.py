@@ -6,7 +6,7 @@ import http.client
 import resource
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
@@ -98,14 +98,11 @@ class Visitor:
         self, method: str, path: str, body: str | None, headers: Mapping[str, str]
     ) -> tuple[int, dict[str, str], bytes]:
         sent = {"Cookie": self.cookie, **{name.replace("_", "-"): value for name, value in headers.items()}}
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=_START_SECONDS)
-        try:
+        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=_START_SECONDS)) as connection:
             connection.request(method, path, body, {name: value for name, value in sent.items() if value})
             answer = connection.getresponse()
             found = {name.lower(): value for name, value in answer.getheaders()}
             return answer.status, found, answer.read()
-        finally:
-            connection.close()
 
 
 @dataclass(slots=True)

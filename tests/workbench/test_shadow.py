@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
-from engine.engine import Engine
 from engine.model import Level, Outcome
-from engine.record.log import RecordLog
-from engine.record.model import CandidateVerdict, DecisionRecord, RecordedFinding, ShadowRecord
-from engine.record.reader import Filter, newest
-from engine.record.storage import Storage
+from engine.record.model import RecordedFinding
 from engine.settings import Settings
 from tests.api.serving import ALLOWED
-from tests.expect import there
-from tests.replay.test_shadow_report import beside, refusing
+from tests.replay.test_shadow_report import beside, one_decision, plant, refusing
 from tests.workbench.conftest import NASTY
 from tests.workbench.pages import workbench
 from tests.workbench.test_pages import SHOWN, harmless
@@ -42,19 +36,9 @@ def test_a_candidate_is_shown_with_its_differing_decisions(tmp_path: Path, cache
 
 @pytest.mark.threat("injection")
 def test_hostile_text_in_shadow_lines_does_nothing(tmp_path: Path, cache: Path) -> None:
-    settings = Settings(state=tmp_path / "state", cache=cache)
-    with Engine(settings, points=frozenset({"license"})) as engine:
-        decided = engine.decide("license", ALLOWED).decision
-    (entry,) = newest(settings.state, Filter(kind="decision"))
-    assert isinstance(entry.body, DecisionRecord)
+    settings, decided = one_decision(tmp_path, cache)
     nasty = RecordedFinding(code=NASTY, level=Level.DENY, subject=NASTY)
-    verdict = CandidateVerdict(
-        point="license", outcome=Outcome.DENY, findings=(nasty,), limits=None, policy=there(decided.policy)
-    )
-    fields = {"time": entry.body.time, "decision_id": decided.decision_id, "change": NASTY}
-    line = ShadowRecord.model_validate({**fields, "candidate": json.loads(verdict.model_dump_json())}, strict=False)
-    with RecordLog.open(Storage(settings.state), lock_seconds=5) as log:
-        log.append(line)
+    plant(settings, decided, {"change": NASTY}, outcome=Outcome.DENY, findings=(nasty,), limits=None)
     with workbench(tmp_path, cache) as running:
         visitor = running.visitor()
         page = visitor.get("/shadow").html

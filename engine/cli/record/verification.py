@@ -91,7 +91,7 @@ def _head(found: Verification) -> str:
     return "record intact up to a torn tail:" if found.repairable else "record BROKEN; intact part:"
 
 
-def break_text(broken: Break, tampered: str = _TAMPERED) -> list[str]:
+def break_text(broken: Break, tampered: str) -> list[str]:
     """A break, with its meaning and what to do."""
     crash = _LEFT if broken.kind.value == "left_segment" else _UNFINISHED
     pairs = {

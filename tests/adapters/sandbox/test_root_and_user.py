@@ -8,6 +8,7 @@ import pwd
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -78,11 +79,8 @@ def test_root_runs_a_sandbox_as_a_user_without_an_account() -> None:
     assert own.uid not in {0, 65534, os.geteuid()}
     with pytest.raises(KeyError):
         pwd.getpwuid(own.uid)
-    sandbox = start(Setup(BOUNDS, ENVIRONMENT))
-    try:
+    with closing(start(Setup(BOUNDS, ENVIRONMENT))) as sandbox:
         seen = status_of(sandbox.child)
-    finally:
-        sandbox.close()
     assert set(seen["Uid"].split()) == set(seen["Gid"].split()) == {str(own.uid)}
     assert seen["Groups"] in {"", str(own.uid), "65534"}
     assert int(seen["CapPrm"], 16) == int(seen["CapEff"], 16) == int(seen["CapBnd"], 16) == 0
