@@ -142,6 +142,12 @@ async def _run(settings: Settings, listen: Listen, report: Callable[[str], None]
         if event == "policy_activated":  # for all engines of the state
             log_lowered(log, engine)
 
+    before = ""
+    if listen.watch:
+        from engine.api.watch import content_digest, policy_folders
+
+        with suppress(OSError):  # a file that is just being replaced: the watcher then sees a change
+            before = content_digest(policy_folders(settings))
     shadow = None
     if listen.shadow is not None:
         from engine.replay.shadow import Shadow
@@ -194,7 +200,7 @@ async def _run(settings: Settings, listen: Listen, report: Callable[[str], None]
         listen = replace(listen, host=leave.host, port=leave.port)
         gc.collect()
         gc.freeze()  # the code and the policy stay; no collection looks at them again
-        return await Server(api, listen, context, settings, report, again).serve()
+        return await Server(api, listen, context, settings, report, again, before).serve()
 
 
 def within_descriptors(limits: ApiLimits) -> ApiLimits:
@@ -222,6 +228,8 @@ class Server:
     _settings: Settings
     _report: Callable[[str], None]
     _again: asyncio.Event = field(default_factory=asyncio.Event)
+    _before: str = ""
+    """The digest of the policy's folders before the policy was read; for `--watch`."""
     _connections: set[Connection] = field(default_factory=set)
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
     _forced: bool = False
@@ -252,7 +260,7 @@ class Server:
             if self._listen.watch:
                 from engine.api.watch import watch
 
-                self._begin(lambda: watch(self._api, self._settings))
+                self._begin(lambda: watch(self._api, self._settings, self._before))
             self._announce(bound)
             await self._stop.wait()
             return await self._end(servers)

@@ -47,11 +47,13 @@ class Changes:
         return True
 
 
-async def watch(api: App, settings: Settings) -> None:
-    """Look at the content of the folders until cancelled."""
+async def watch(api: App, settings: Settings, before: str) -> None:
+    """Look at the content of the folders until cancelled.
+
+    `before` is its digest before the served policy was read, so that an edit during the start is a change too.
+    """
     signal.signal(signal.SIGIO, signal.SIG_IGN)  # the signal of a lease, which is released at once
-    folders = (settings.rego, settings.policy, settings.recipe)
-    changes = Changes(await asyncio.to_thread(content_digest, folders))
+    folders, changes = policy_folders(settings), Changes(before)
     while True:
         await asyncio.sleep(_SECONDS)
         try:
@@ -60,6 +62,11 @@ async def watch(api: App, settings: Settings) -> None:
             continue
         if changes.ready(*now):
             await reload(api, "the folders of the policy changed")
+
+
+def policy_folders(settings: Settings) -> tuple[Path, ...]:
+    """The folders that are watched."""
+    return settings.rego, settings.policy, settings.recipe
 
 
 def content_digest(folders: tuple[Path, ...]) -> str:

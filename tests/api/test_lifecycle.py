@@ -260,6 +260,30 @@ def test_watching_activates_a_change_by_itself(tmp_path: Path, cache: Path) -> N
         until(lambda: running.decide("license", ALLOWED).json["outcome"] == "deny")
 
 
+_EDITED_EARLY = """
+import sys
+from pathlib import Path
+from engine.api import server
+from engine.cli import main
+ask, file = server._ask_leave, Path(sys.argv[sys.argv.index("--policy") + 1], "licenses.yaml")
+def early(*given):
+    file.write_text(file.read_text() + "# edited\\n")
+    return ask(*given)
+server._ask_leave = early
+main()
+"""
+
+
+def test_watching_activates_a_change_that_was_made_while_the_server_started(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = tmp_path / "policy"
+    shutil.copytree(ROOT / "policy", policy)
+    monkeypatch.setattr("tests.api.serving._PATIENT", _EDITED_EARLY)
+    with serving(tmp_path, cache, "--policy", policy, "--watch", patient=True) as running:
+        until(lambda: any(line["event"] == "policy_activated" for line in running.log_lines()))
+
+
 def test_activation_over_tcp_is_refused(api: Serving) -> None:
     reply = api.ask("POST", "/v1/policy/activate")
     assert (reply.status, reply.json["code"]) == (403, "engine.control_only")

@@ -40,7 +40,7 @@ def test_a_document_that_does_not_parse_is_waited_for_and_then_reported() -> Non
 
 
 def test_a_folder_that_is_removed_while_it_is_read_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks: Iterator[str | OSError] = iter(["a", FileNotFoundError(), "b", FileNotFoundError(), "b"])
+    looks: Iterator[str | OSError] = iter([FileNotFoundError(), "b", FileNotFoundError(), "b"])
 
     def look(_: object) -> str:
         if isinstance(found := next(looks), OSError):
@@ -54,7 +54,7 @@ def test_a_folder_that_is_removed_while_it_is_read_is_looked_at_again(monkeypatc
         monkeypatch.setattr(watch, name, value)
     api: Any = None
     with pytest.raises(asyncio.CancelledError):
-        asyncio.run(watch.watch(api, Settings()))
+        asyncio.run(watch.watch(api, Settings(), "a"))
 
 
 def test_files_that_are_open_for_writing_or_no_documents_are_found(tmp_path: Path) -> None:
