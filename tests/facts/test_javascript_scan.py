@@ -149,9 +149,11 @@ def test_names(code: str, name: str, builtin: bool, bound: bool) -> None:  # noq
     [
         "const top = 1; use(top)", "let top; { top }", "function top() {} top()", "class top {} new top()",
         "import top from 'a'; top", "import {a as top} from 'a'; top", "import * as top from 'a'; top",
-        "function f(top) { return () => top }", "function f({a: [top]}, b = top) {}", "top => top", "({m(top) { top }})",
+        "function f(top) { return () => top }", "function f({a: [top]}, b = top) {}", "top => top",
+        "({m(top) { top }})",
         "(function top() { top })", "(function* top() { top })", "(class top { m() { top } })",
-        "function f() { { var top } top }", "(() => { for (var top of []) {} top })", "class A { static { var top; top } }",
+        "function f() { { var top } top }", "(() => { for (var top of []) {} top })",
+        "class A { static { var top; top } }",
         "try {} catch (top) { top }", "try {} catch ([top]) { top }", "for (const top of []) top",
         "for (let top = 0; top < 1;) top", "switch (1) { case 1: let top; default: top }", "{ function top() {} top }",
     ],
@@ -164,12 +166,15 @@ def test_what_a_scope_declares_is_the_programs_own(code: str) -> None:
 @pytest.mark.parametrize(
     "code",
     [
-        "var top; top", "for (var top of []) top", "top = 1", "for (top of []) {}", "{ let top } top", "({m(top) {}}); top",
-        "function f(a = top) { var top }", "({[top](top) {}})", "class A { static [top](top) {} }", "(class top {}); top",
+        "var top; top", "for (var top of []) top", "top = 1", "for (top of []) {}", "{ let top } top",
+        "({m(top) {}}); top",
+        "function f(a = top) { var top }", "({[top](top) {}})", "class A { static [top](top) {} }",
+        "(class top {}); top",
         "import {top as a} from 'b'; top", "(function top() {}); top", "try {} catch (top) {} top", "[top] = [1]",
         "for (const top of []) {} top", "switch (top) { case 1: let top }", "if (1) function top() {}\ntop",
         "if (1) {} else function top() {}\ntop", "{ function top() {} } top", "class A { static { var top } } top",
-        "(() => { var top })(); top", "((a = () => top) => { var top })()", "for (let top = 0;;) {} top", "const {[top]: a} = 1",
+        "(() => { var top })(); top", "((a = () => top) => { var top })()", "for (let top = 0;;) {} top",
+        "const {[top]: a} = 1",
     ],
 )  # fmt: skip
 def test_what_no_scope_declares_is_global(code: str) -> None:
@@ -195,7 +200,8 @@ def test_literals(code: str, kinds: list[str]) -> None:
     [
         ("JSON.parse(input())", 1, 0), ("input(); input()", 2, 0), ("const f = input; f()", 0, 1),
         ("x = {input}", 0, 1), ("const input = 1", 0, 0),
-        ("{ const input = () => 1; input() }", 0, 0), ("{ const input = 1 } input()", 1, 0), ("var input = 1", 0, 1), ("fs.readFileSync(0)", 1, 0), ("a.input", 0, 0),
+        ("{ const input = () => 1; input() }", 0, 0), ("{ const input = 1 } input()", 1, 0),
+        ("var input = 1", 0, 1), ("fs.readFileSync(0)", 1, 0), ("a.input", 0, 0),
     ],
 )  # fmt: skip
 def test_reading_the_input(code: str, calls: int, values: int) -> None:
