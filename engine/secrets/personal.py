@@ -45,9 +45,7 @@ _SAID = re.compile(
 _NUMBERS_SAID = beginning(_SAID, (b"cell", b"fax", b"handy", b"mobil", b"phone", b"tel", b"t?l", b"whatsapp"))
 
 _IBAN_BEGIN = b" aa00"
-_SHAPE = bytes(
-    48 if chr(byte).isdigit() else 97 if chr(byte).isalpha() else 95 if byte == ord("_") else 32 for byte in range(128)
-).ljust(256)
+_SHAPE = bytes(48 if chr(byte).isdigit() else 97 if chr(byte).isalpha() else 32 for byte in range(128)).ljust(256)
 """Letters, digits, and what is between words."""
 _IBAN = re.compile(r"(?=(([A-Z]{2})[0-9]{2}(?:[ \-]?[A-Z0-9]){11,28}))", re.ASCII | re.IGNORECASE)
 """One may begin within what looks like another."""
@@ -93,7 +91,7 @@ _CARD_PREFIX = re.compile(
 def find_mails(lines: Lines) -> Iterator[Span]:
     """Spans of mail addresses."""
     text = lines.text
-    for match in MAIL_HOST.finditer(text) if "@" in text else ():
+    for match in MAIL_HOST.finditer(text):
         begin = max(0, match.start() - 64)
         name = _MAIL_NAME.search(text[begin : match.start()])
         if name is not None and name[0] != NOBODY:
@@ -121,17 +119,15 @@ def is_card(digits: str) -> bool:
 
 
 def find_numbers(lines: Lines) -> Iterator[Span]:
-    """Spans of phone numbers, social security numbers and IBANs, unordered."""
+    """Spans of phone numbers, social security numbers and IBANs, unordered and possibly overlapping."""
     text = lines.text
     for match in _PHONE.finditer(text):
         digits = sum(map(str.isdigit, match[0]))
         if (_FEWEST_TOGETHER if match[0][1:].isdigit() else _FEWEST_DIGITS) <= digits <= _MOST_DIGITS:
             yield match.span()
-    end = 0
     for begin in _NATIONAL_BEGIN.finditer(text):
-        if begin.start() >= end and (number := _NATIONAL.match(text, begin.start())) is not None:
+        if (number := _NATIONAL.match(text, begin.start())) is not None:
             yield number.span()
-            end = number.end()
     for match in _NUMBERS_SAID(lines):
         if _FEWEST_DIGITS <= sum(map(str.isdigit, match[1])) <= _MOST_DIGITS:
             yield match.span(1)

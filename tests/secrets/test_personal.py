@@ -16,6 +16,9 @@ PRIVATE = [
     "+49 (0)30 1234567",
     "+44-20-7946-0958",
     "+4915123456789",
+    "+49 30 1234",
+    "+4930123456",
+    "+491511234567890",
     "123-45-6789",
     "DE89370400440532013000",
     "DE89 3704 0044 0532 0130 00",
@@ -57,6 +60,7 @@ ORDINARY = [
     "2026-11-03, 10.1.123-45-6789-1, A-123-45-6789",
     "DE89370400440532013001",
     "DE8937040044053201300",
+    "DE5137040044053201300",
     "XY89370400440532013000",
     "ABCD 1234 EFGH 5678",
     "version 1.2.3+20261103",
@@ -81,6 +85,7 @@ SAID = [
     "fax no. 06-1234-5678",
     "WhatsApp 98765 43210",
     "t\u00e9l : 0123456789",
+    "phone: 123456789012345",
 ]
 """Numbers that are those of people by the word before them."""
 
@@ -100,6 +105,10 @@ def test_a_number_of_a_person_is_found_and_redacted(text: str, around: str) -> N
 def test_a_number_labelled_as_a_phone_is_found(text: str) -> None:
     assert private_in(text) == 1
     assert not any(map(str.isdigit, redacted_content(text)))
+
+
+def test_an_account_in_a_name_is_found() -> None:
+    assert redacted_content("transfer_DE89370400440532013000.pdf") == "transfer_[redacted].pdf"
 
 
 NOT_SAID = [
