@@ -138,6 +138,7 @@ SECRETS = {
     "netrc lines": "machine api.example.org\n  login bob\n  password swordfish",
     "seed phrase": "legal winner thank year wave sausage worth useful legal winner thank yellow",
     "seed phrase of 24": " ".join(["abandon"] * 23 + ["art"]),
+    "seed phrase of the shortest words": "arm bar bag hub dad two spy gap few rug era air",
     "named seed phrase": "seed: apples rivers stones clouds papers tigers lemons chairs music green hats cats",
     "sshpass": "sshpass -p swordfish ssh bob@host",
     "mysql option": "mysql --host db.example.org --port 3306 -uroot -pswordfish contacts",
@@ -167,6 +168,7 @@ SECRETS = {
     "card spaced": "5500 0000 0000 0004",
     "card amex": "3782-822463-10005",
     "random base64": base64.b64encode(random.Random(2).randbytes(33)).decode(),  # noqa: S311
+    "random text of the least length": text(33),
     "random hex": text(40, "0123456789abcdef"),
     "random hex 64 upper": text(64, "0123456789ABCDEF"),
     "random base32": text(52, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"),
