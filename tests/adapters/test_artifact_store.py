@@ -34,6 +34,7 @@ def store(root: Path) -> ArtifactStore:
 # covers: C62
 def test_a_stored_artifact_is_found_by_its_digest(root: Path, store: ArtifactStore) -> None:
     assert store.get(digest(b"code")) is None
+    assert not root.exists()
     assert store.put(b"code", NOW, 90) == digest(b"code")
     assert store.get(digest(b"code")) == store.get(digest(b"code").removeprefix("sha256:")) == b"code"
     assert ArtifactStore(root).get(digest(b"code")) == b"code"
@@ -162,6 +163,16 @@ def test_an_orphaned_draft_is_removed_after_an_hour(root: Path, store: ArtifactS
     store.sweep(NOW + 3_600)
     assert not draft.exists()
     assert store.get(kept) == b"code"
+
+
+def test_a_sweep_leaves_what_the_store_did_not_write(root: Path, store: ArtifactStore) -> None:
+    shelf = root / store.put(b"code", NOW, 1).removeprefix("sha256:")[:2]
+    for foreign in (root / "notes", shelf / "notes"):
+        foreign.write_bytes(b"")
+        os.utime(foreign, (NOW, NOW))
+    assert store.sweep(NOW + 10 * DAY) == 1
+    assert {path.name for path in root.rglob("*")} == {shelf.name, "notes"}
+    assert (shelf / "notes").exists()
 
 
 def test_concurrent_writes_store_one_object_with_the_longest_retention(root: Path, store: ArtifactStore) -> None:

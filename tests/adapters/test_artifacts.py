@@ -131,6 +131,13 @@ def test_the_cap_is_exact_and_nothing_stays_beyond_it(tmp_path: Path) -> None:
     assert files(tmp_path) == {"whole": b"abcdef"}
 
 
+def test_no_descriptor_stays_open(tmp_path: Path) -> None:
+    before = len([*Path("/proc/self/fd").iterdir()])
+    ArtifactDirectory(tmp_path).write("a/b/c", [b"x"], most=1)
+    stage(tmp_path, CONTENTS)
+    assert len([*Path("/proc/self/fd").iterdir()]) == before
+
+
 def test_running_out_of_descriptors_is_reported_as_a_write_failure(tmp_path: Path) -> None:
     stage(tmp_path, CONTENTS)
     for attempt in (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import hashlib
 import json
 import os
@@ -44,6 +45,14 @@ def test_samples_are_written_under_their_own_permit_only(wrong: str, tmp_path: P
         with refused(WorkError, "engine.permit_missing"):
             file.add(misused(sealed("export", Limits()))[wrong], DIGEST, lines)
         assert file.finish()[0] == 0
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out.parquet"])
+def test_an_unfinished_file_leaves_nothing(name: str, tmp_path: Path) -> None:
+    with ExportFile(tmp_path / name):
+        assert len([*tmp_path.iterdir()]) == 1
+    gc.collect()  # a writer that is still open complains here
+    assert not [*tmp_path.iterdir()]
 
 
 def test_an_unopened_file_accepts_nothing(tmp_path: Path) -> None:

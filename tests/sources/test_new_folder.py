@@ -37,7 +37,7 @@ def keep(folder: NewFolder, data: bytes = DATA, name: str = "a.json") -> dict[st
 
 
 def test_the_content_of_a_permit_is_kept_and_appears_with_its_document(tmp_path: Path) -> None:
-    into = tmp_path / "into"
+    into = tmp_path / "new" / "into"
     with NewFolder(into, "content") as folder:
         assert keep(folder) == {"bytes": 3, "sha256": GRANT.sha256}
         keep(folder, name="b.json")
@@ -47,7 +47,7 @@ def test_the_content_of_a_permit_is_kept_and_appears_with_its_document(tmp_path:
         "content", "content/a.json", "content/b.json", "bundle.yaml",
     }  # fmt: skip
     assert (into / "content" / "a.json").read_bytes() == DATA
-    assert [path.name for path in tmp_path.iterdir()] == ["into"]
+    assert [path.name for path in into.parent.iterdir()] == ["into"]
 
 
 @pytest.mark.parametrize("wrong", MISUSED)
