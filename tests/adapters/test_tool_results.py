@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import pytest
 
 from admission_adapters.tools.gate import ToolGate, ToolResult, ToolValidationError, record_side_effect
-from admission_adapters.tools.held import HeldResults
+from admission_adapters.tools.held import MOST, HeldResults
 from admission_adapters.tools.outcome import MESSAGE_CHARACTERS, Failure
 from engine.documents.canonical import digest
 from engine.engine import Engine
@@ -337,6 +337,13 @@ def test_the_person_who_approves_a_result_is_shown_its_text(settings: Settings) 
     assert (result.status, result.code) == ("awaiting_approval", "instructions_in_result")
     assert (held.text(str(result.approval)), held.text("another")) == (steering, "")
     assert steering not in result.content
+
+
+def test_only_the_newest_results_wait() -> None:
+    held, result = HeldResults(), cast(Any, None)
+    for number in range(MOST + 1):
+        held.put(str(number), result)
+    assert [str(number) in held for number in (0, 1, MOST)] == [False, True, True]
 
 
 @pytest.mark.parametrize("shape", shapes("", {}))

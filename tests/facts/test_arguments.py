@@ -13,6 +13,7 @@ from engine.facts.paths import Lead
 from engine.facts.text.disguises import undisguised
 from engine.facts.tools import arguments as walking
 from engine.facts.tools.arguments import Walked, walk
+from engine.facts.tools.sql import LONGEST, TOKENS, sql_facts
 from engine.secrets.forms import SecretForms
 from engine.secrets.patterns import is_secret
 from tests.conftest import FORMS, ROWS
@@ -718,3 +719,9 @@ def test_a_long_text_is_searched_for_secrets_once(monkeypatch: pytest.MonkeyPatc
 def test_a_word_before_the_option_with_the_script_is_a_file() -> None:
     texts = {text: walked({"command": text}).command_parts for text in ("sed s/a/b/ c", "sed s/a/b/ -e p c")}
     assert [parts[0].text for parts in texts.values()] == ["s/a/b/", None]
+
+
+@pytest.mark.parametrize("most", ["SELECT 1".ljust(LONGEST), "SELECT 1" + ", 1" * (TOKENS // 2 - 1)])
+def test_sql_is_understood_up_to_its_bounds(most: str) -> None:
+    assert sql_facts(most, "sqlite").understood
+    assert not sql_facts(f"{most};", "sqlite").understood

@@ -1,14 +1,15 @@
 """Facts about SQL: the kinds of its statements, its tables and its functions, or that it is not understood.
 
 sqlglot parses the text, after a lexer of ours has read it: what a database may read differently is not understood, such
-as nested or executable comments, backslashes, dollar quotes, and other letters outside of quotes. sqlglot is imported
-here only.
+as nested or executable comments, a carriage return in a comment, backslashes, dollar quotes, and other letters outside
+of quotes. sqlglot is imported here only.
 """
 
 from __future__ import annotations
 
 import logging
 import re
+from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -28,7 +29,7 @@ _LEXER = re.compile(
     r"(?P<string>'(?:[^']|'')*')"
     r'|(?P<quoted>"(?:[^"]|"")*"|`(?:[^`]|``)*`)'
     r"|(?P<bracket>\[[^\[\]]*\])"
-    r"|(?P<comment>--(?:[ \t][^\n]*)?(?:\n|\Z)|/\*(?![!+M])(?:(?!/\*)[^*]|\*(?!/))*\*/)"
+    r"|(?P<comment>--(?:[ \t][^\r\n]*)?(?:\r?\n|\Z)|/\*(?![!+M])(?:(?!/\*)[^*]|\*(?!/))*\*/)"
     r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
     r"|(?P<number>[0-9][A-Za-z0-9_.]*)"
     r"|(?P<space>[ \t\r\n]+)"
@@ -71,12 +72,10 @@ UNKNOWN = SqlFacts(understood=False)
 
 def sql_facts(text: str, dialect: Dialect) -> SqlFacts:
     """The facts of a text of SQL. Never raises."""
-    lexed = _lexed(text, dialect)
-    if lexed is None:
-        return UNKNOWN
     import sqlglot
 
     try:
+        lexed = _lexed(text, dialect)
         statements = [one for one in sqlglot.parse(text, read=dialect) if one is not None]
         if not statements or len(statements) != _parts(lexed):
             return UNKNOWN
@@ -88,20 +87,20 @@ def sql_facts(text: str, dialect: Dialect) -> SqlFacts:
 _Token = tuple[str, str]
 
 
-def _lexed(text: str, dialect: Dialect) -> list[_Token] | None:
-    """The tokens of a text without blanks and comments; None for one that has no one reading."""
+def _lexed(text: str, dialect: Dialect) -> list[_Token]:
+    """The tokens of a text without blanks and comments. Raises ValueError for one that has no one reading."""
     if (
         len(text) > LONGEST
         or "\\" in text
         or not text.replace("\n", " ").replace("\r", " ").replace("\t", " ").isprintable()
     ):
-        return None
+        raise ValueError
     tokens: list[_Token] = []
     position = depth = 0
     while position < len(text):
         match = _LEXER.match(text, position)
         if match is None or match[0][0] in _NO_SIGNS[dialect]:
-            return None
+            raise ValueError
         kind, position = match.lastgroup or "", match.end()
         if kind == "bracket" and dialect == "postgres":
             position, kind = match.start() + 1, "sign"  # of an array; what is inside is read as all else
@@ -111,9 +110,10 @@ def _lexed(text: str, dialect: Dialect) -> list[_Token] | None:
         depth += {"(": 1, ")": -1}.get(token, 0)
         tokens.append((kind, token))
         if len(tokens) > TOKENS or depth > DEPTH:
-            return None
-    unicode_escape = any(one[1].lower() == "u" and two[1] == "&" for one, two in pairwise(tokens))
-    return None if unicode_escape else tokens
+            raise ValueError
+    if any(one[1].lower() == "u" and two[1] == "&" for one, two in pairwise(tokens)):
+        raise ValueError  # of PostgreSQL: a name with escapes
+    return tokens
 
 
 def _parts(tokens: list[_Token]) -> int:
@@ -132,23 +132,22 @@ def _facts(statements: list[exp.Expr], tokens: list[_Token], dialect: Dialect) -
 
     kinds: dict[Kind, None] = {}
     tables: dict[str, None] = {}
-    listed: set[str] = set()
+    listed = Counter[str]()
     for statement in statements:
         kinds[_kind(statement) or "other"] = None
         for node in statement.walk():
             if isinstance(node, exp.Command) or (isinstance(node, exp.In) and node.args.get("field") is not None):
                 return UNKNOWN  # SQLite reads a table after IN
-            if node is not statement and (kind := _kind(node)) is not None:
+            if (kind := _kind(node)) is not None:
                 kinds[kind] = None
             if isinstance(node, exp.Into | exp.Lock):
                 kinds["create" if isinstance(node, exp.Into) and dialect == "postgres" else "other"] = None
             if isinstance(node, exp.Schema | exp.TableAlias) and node.expressions + (node.args.get("columns") or []):
-                listed.add(node.this.name.lower() if node.this is not None else "")
-            if isinstance(node, exp.Table) and (name := _table(node, dialect)) is not None:
-                tables[name] = None
-    if "?" in tables:
-        return UNKNOWN
-    functions = dict.fromkeys(name for name in _functions(tokens) if name not in listed)
+                name = ".".join(part.name.lower() for part in getattr(node.this, "parts", [node.this]))
+                listed[name] += name not in _SYNTAX
+            if isinstance(node, exp.Table) and (table := _table(node, dialect)) is not None:
+                tables[table] = None
+    functions = Counter(_functions(tokens)) - listed  # a list of columns stands behind its name once
     return SqlFacts(understood=True, statements=tuple(kinds), tables=tuple(tables), functions=tuple(functions))
 
 
@@ -174,14 +173,17 @@ def _kind(node: exp.Expr) -> Kind | None:
 
 
 def _table(node: exp.Table, dialect: Dialect) -> str | None:
-    """The name of a table; None for a function in its place, and for a name that a WITH before it has defined."""
+    """The name of a table; None for a function in its place, and for a name that a WITH before it has defined.
+
+    Raises ValueError for anything else.
+    """
     from sqlglot import exp
 
-    if not isinstance(node.this, exp.Identifier):
-        return None if isinstance(node.this, exp.Func | exp.Anonymous) else "?"
+    if isinstance(node.this, exp.Func | exp.Anonymous):
+        return None
     parts = [part for part in (node.args.get("catalog"), node.args.get("db"), node.this) if part is not None]
     if not all(isinstance(part, exp.Identifier) for part in parts):
-        return "?"
+        raise ValueError
     if len(parts) == 1 and _defined(node):
         return None
     return ".".join(_name(part, dialect) for part in parts)
@@ -225,10 +227,10 @@ def _functions(tokens: list[_Token]) -> list[str]:
         if token != ("sign", "(") or number == 0:
             continue
         kind, text = tokens[number - 1]
-        if kind not in {"name", "quoted", "bracket"} or (kind == "name" and text.lower() in _SYNTAX):
+        if kind not in {"name", "quoted", "bracket"} or text.lower() in _SYNTAX:
             continue
         name, at = _bare(text), number - 2
-        while at > 0 and tokens[at] == ("sign", "."):
+        while tokens[at] == ("sign", "."):
             name, at = f"{_bare(tokens[at - 1][1])}.{name}", at - 2
         found.append(name)
     return found
