@@ -213,6 +213,13 @@ def test_a_line_that_gets_too_long_ends_the_server() -> None:
     assert talk.over.is_set()
 
 
+def test_a_server_that_never_ran_answers_nothing() -> None:
+    talk = McpServerTalk()
+    talk.end()
+    with pytest.raises(McpServerError, match="has ended"):
+        talk.listing()
+
+
 # What the server's own process tries before it serves, and reports in notifications, which nobody acts on.
 CANARIES = """
 import json, os, runpy, socket, sys

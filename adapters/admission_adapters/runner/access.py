@@ -55,23 +55,6 @@ class RunnerAccess:
         except WorkError as error:
             raise WorkError(error.message, remedy=error.remedy, code="engine.runner_credentials") from error
 
-    def presented(self) -> Presented | None:
-        """What the client certificate says; None without one, and without the package cryptography.
-
-        Raises WorkError for a file that is not one.
-        """
-        if self.certificate is None:
-            return None
-        try:
-            from cryptography import x509
-        except ImportError:
-            return None
-        try:
-            first = x509.load_pem_x509_certificates(self.certificate.read_bytes())[0]
-        except (OSError, ValueError) as error:
-            raise WorkError("the client certificate cannot be read", remedy="use a file in PEM") from error
-        return Presented(first.subject.rfc4514_string(), first.not_valid_after_utc)
-
     def _read(self) -> str:
         if self.token is None:
             return ""
@@ -85,3 +68,19 @@ class RunnerAccess:
                 remedy="write one token of 8 to 4,096 printable ASCII characters into the file of --runner-token-file",
             )
         return text
+
+
+def presented(certificate: Path) -> Presented | None:
+    """What the client certificate says; None without the package cryptography.
+
+    Raises WorkError for a file that is not one.
+    """
+    try:
+        from cryptography import x509
+    except ImportError:
+        return None
+    try:
+        first = x509.load_pem_x509_certificates(certificate.read_bytes())[0]
+    except (OSError, ValueError) as error:
+        raise WorkError("the client certificate cannot be read", remedy="use a file in PEM") from error
+    return Presented(first.subject.rfc4514_string(), first.not_valid_after_utc)

@@ -81,7 +81,7 @@ def clean(error: str, secrets: tuple[str, ...]) -> str:
     """The message of an error in one line, without stack trace, paths and these secrets."""
     if len(error) > _LONGEST_REASON:
         return _LONG_REASON
-    for secret in secrets:
+    for secret in sorted(secrets, key=len, reverse=True):  # one may be a part of another
         error = error.replace(secret, _SECRET)
     lines = [line for line in error.splitlines() if line.strip()] or [_NO_REASON]
     line = lines[-1] if _TRACEBACK in lines[0] else lines[0]
@@ -91,7 +91,7 @@ def clean(error: str, secrets: tuple[str, ...]) -> str:
 
 
 def secrets_of(body: bytes) -> tuple[str, ...]:
-    """Every secret in a run request, the longest first."""
+    """Every secret in a run request."""
     found: set[str] = set()
     waiting: list[Any] = [json.loads(body)]
     while waiting:
@@ -106,7 +106,7 @@ def secrets_of(body: bytes) -> tuple[str, ...]:
                     found |= {value, value.rpartition(" ")[2]}
                 else:
                     waiting.append(value)
-    return tuple(sorted((secret for secret in found if secret), key=lambda secret: (-len(secret), secret)))
+    return tuple(found - {""})
 
 
 def not_an_answer(why: str, status: int = _OK) -> RunnerError:

@@ -21,7 +21,7 @@ from urllib.parse import SplitResult, urlsplit
 
 import typer
 
-from admission_adapters.runner.access import RunnerAccess
+from admission_adapters.runner.access import RunnerAccess, presented
 from admission_adapters.trust import client_tls
 from engine.cli.machine.machine import Check, State, judged, reason
 from engine.errors import WorkError
@@ -137,7 +137,7 @@ def _described(access: RunnerAccess) -> tuple[str, bool]:
     """The given certificate in words, empty if there is none; and whether it has expired."""
     if access.certificate is None:
         return "", False
-    if (found := access.presented()) is None:
+    if (found := presented(access.certificate)) is None:
         return "its subject and validity are shown with the package cryptography (extra `sealed`)", False
     expired = found.ends < datetime.now(UTC)
     return f"{found.subject}, {'expired on' if expired else 'valid until'} {found.ends:%Y-%m-%dT%H:%M:%SZ}", expired
