@@ -187,6 +187,7 @@ ORDINARY = [
     "LicenseRef-scancode-proprietary-license",
     "files.example.org",
     "storage-europe-west4.customer-files.internal.example.com",
+    "europe-west1-asia-east2-north3-south4-zone5",
     "https://example.org/files/2026/contacts.json",
     "https://example.org/@acme/contacts",
     "https://example.org/files/" + "9f86d081" * 8,

@@ -257,6 +257,7 @@ def test_few_standard_library_files_are_mistaken_for_secrets() -> None:
      "the password was swordfished4", "the password is sacred horse battery staple", "password: returned",
      "x-cp314-cp314t-manylinux2014_k3Jx9QzV7bLm2RtYw8Nc4Vh6",
      '{"name":"API_TOKEN","value":"swordfish"}',
+     "key = swordfish-4711x", "token = swordfish4711",
      "https://user:passw0rd@a.example.com/", "https://passes@a.example.com/", "PWD=hunter2", "pwd=/srv7pw",
      'password := []byte("swordfish")', 'var passphrase = []byte("swordfish")', "password: 4711",
      "dbPassword=.swordfish", 'password := "swordfish"', "password=?swordfish", "password=123 swordfish",
