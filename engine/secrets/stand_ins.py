@@ -68,9 +68,7 @@ NOBODY = "git"
 def stands_in(value: str) -> bool:
     """Whether a value stands where a password or token would be, and is none."""
     low = value.lower()
-    known = (
-        low in VERDICTS or low.replace("-", "").replace("_", "") in VERDICTS or low in _KNOWN or len(low) < _SHORTEST
-    )
+    known = low.replace("-", "").replace("_", "") in VERDICTS or low in _KNOWN or len(low) < _SHORTEST
     return known or any(one.fullmatch(low) is not None for one in (_YOURS, _SAYS_SO))
 
 
