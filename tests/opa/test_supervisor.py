@@ -558,6 +558,7 @@ def test_a_fork_may_neither_ask_nor_end_it(policy: PolicyBundle) -> None:
         supervisor.close()
         generation = supervisor.acquire()
         supervisor.release(generation)
+        generation.server.kill()
         with suppress(DecideError):
             asyncio.run(generation.ask_async("decision", DOCUMENT))
             os._exit(3)
