@@ -19,7 +19,7 @@ from engine.errors import GatherError, WorkError
 from engine.model import Digest, Limits, Model, Permit, Result, Sha256
 from tests.adapters.permits import MISUSED, misused, sealed
 from tests.expect import refused
-from tests.processes import descriptors_left
+from tests.processes import descriptors_left, open_under
 from tests.threads import at_once
 
 CONTENTS = {"contacts-1": b"a,b\n1,2\n", "tickets-1": b"{}\n" * 100_000, "empty-1": b""}
@@ -132,10 +132,9 @@ def test_the_cap_is_exact_and_nothing_stays_beyond_it(tmp_path: Path) -> None:
 
 
 def test_no_descriptor_stays_open(tmp_path: Path) -> None:
-    before = len([*Path("/proc/self/fd").iterdir()])
     ArtifactDirectory(tmp_path).write("a/b/c", [b"x"], most=1)
     stage(tmp_path, CONTENTS)
-    assert len([*Path("/proc/self/fd").iterdir()]) == before
+    assert open_under(tmp_path) == []
 
 
 def test_running_out_of_descriptors_is_reported_as_a_write_failure(tmp_path: Path) -> None:
