@@ -26,7 +26,7 @@ T = TypeVar("T")
 _TIME = b'"time":"'
 _TIME_WITHIN = 512
 _TIME_LENGTH = 27
-_EQUAL = ("kind", "point", "outcome", "mode", "principal", "trace", "request_id")
+_EQUAL = ("kind", "point", "outcome", "mode", "principal", "run", "trace", "request_id")
 """Fields of a filter that a matching line has with the same value."""
 
 
@@ -47,6 +47,7 @@ class Filter:
     until: str | None = None
     code: str | None = None
     principal: str | None = None
+    run: str | None = None
     trace: str | None = None
     request_id: str | None = None
     waived: bool = False

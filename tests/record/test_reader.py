@@ -29,6 +29,7 @@ OF_FIRST: dict[str, Any] = {
     "since": "2026-11-22T00:00:00.000000Z",
     "code": "license_unknown",
     "principal": "user:ana",
+    "run": "run-1",
     "trace": "1" * 32,
     "request_id": "r-1",
 }
@@ -42,8 +43,13 @@ def state(tmp_path: Path) -> Path:
     second = taken(2**120, outcome=Outcome.ALLOW, mode=Mode.CHECK).model_copy(update={"point": "license"})
     with open_log(tmp_path / "state") as log:
         for made, episode, time, more in (
-            (first, "e-1", OF_FIRST["since"], {"principal": "user:ana", "trace": "1" * 32, "request_id": "r-1"}),
-            (second, "e-2", TIME, {"principal": "user:lee", "trace": "2" * 32, "request_id": "r-2"}),
+            (
+                first,
+                "e-1",
+                OF_FIRST["since"],
+                {"principal": "user:ana", "run": "run-1", "trace": "1" * 32, "request_id": "r-1"},
+            ),
+            (second, "e-2", TIME, {"principal": "user:lee", "run": "run-2", "trace": "2" * 32, "request_id": "r-2"}),
         ):
             document: dict[str, Any] = {"point": made.point, "episode": episode}
             log.append(DecisionRecord.of(made, time=time, document=document, versions=VERSIONS, durations={}, **more))

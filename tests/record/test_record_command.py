@@ -151,6 +151,7 @@ def told_state(tmp_path: Path) -> Path:
     ("filters", "numbers"),
     [
         (("--principal", "pipeline-1"), [1]),
+        (("--run", "@SUM(A1)"), [3]),
         (("--request-id", "r-2"), [2]),
         (("--trace", "2" * 32), [2]),
         (("--trace", "4" * 32), [4]),

@@ -193,8 +193,11 @@ def show_record(
     since: Since = None,
     code: Annotated[str | None, typer.Option(metavar="CODE", help="Filter by the code of a finding.")] = None,
     principal: Principal = None,
+    run: Annotated[str | None, typer.Option(metavar="ID", help="Filter by the id of the pipeline run.")] = None,
     trace: Annotated[str | None, typer.Option(metavar="ID", help="Filter by trace id.")] = None,
-    request_id: Annotated[str | None, typer.Option(metavar="ID", help="Filter by request id.")] = None,
+    request_id: Annotated[
+        str | None, typer.Option(metavar="ID", help="Filter by request id; of a run of code, by its id.")
+    ] = None,
     limit: Annotated[
         int, typer.Option(min=1, max=100000, help="Maximum number of entries; the last ones are shown.")
     ] = 20,
@@ -211,6 +214,7 @@ def show_record(
         since=since,
         code=code,
         principal=principal,
+        run=run,
         trace=trace,
         request_id=request_id,
     )
