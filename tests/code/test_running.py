@@ -38,14 +38,14 @@ def test_one_caller_gets_half_of_the_slots_and_the_process_itself_all() -> None:
     with ExitStack() as stack:
         running = Running(4, 4)
         assert [enter(running, stack, named("ada")).place for _ in range(4)] == [0, 0, 1, 2]
-        with pytest.raises(EngineError, match="waits for them"):
+        with pytest.raises(EngineError, match="the queue is full"):
             enter(running, stack, named("ada"))
         assert enter(running, stack, named("bob")).place == 0
         assert len(running.of(named("ada"))) == 4
     with ExitStack() as stack:
         running = Running(2, 1)
         assert [enter(running, stack, PIPELINE).place for _ in range(3)] == [0, 0, 1]
-        with pytest.raises(EngineError, match="waits for them"):
+        with pytest.raises(EngineError, match="the queue is full"):
             enter(running, stack, PIPELINE)
 
 

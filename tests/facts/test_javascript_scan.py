@@ -233,6 +233,35 @@ def test_bad_syntax_and_excess_size_or_depth_are_reported(code: str, problem: st
     assert facts.complete == (problem in {None, "syntax"})
 
 
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        ("0\n<!-- a; let b = 1\nb", "syntax"), ("0 <!--a", "syntax"), ("a /*\n*/ --> 0; let b = 1\nb", "syntax"),
+        ("while (n --> 0) {}", None), ("if (!--n) {}", None), ("<!-- a\n", None), ("a\n--> b\n", None),
+        ("`<!-- ${a} -->`; '<!--'; /<!--/ // <!--\n/* -->\n--> */", None), ("`\n-->`", None),
+    ],
+)  # fmt: skip
+def test_what_scripts_read_as_a_comment_of_html_is_never_read_as_operators(code: str, problem: str | None) -> None:
+    assert scan("javascript", code).problem == problem
+
+
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        ("var yield = 1, g = 1; yield /1; a() /g", "syntax"), ("yield\n/1; a() /g", "syntax"), ("yield", "syntax"),
+        ("await /1; a() /g", "syntax"), ("await /**/ /1; a() /g.b", "syntax"), ("() => { await a }", "syntax"),
+        ("function* f() { () => { yield /1; a() /g } }", "syntax"), ("({*[yield /1; a() /g]() {}})", "syntax"),
+        ("async function f() { class A { m() { await /1; a() /g } } }", "syntax"),
+        ("function* f() { yield /a/; yield; const b = yield }", None), ("({*a() { yield 1 }})", None),
+        ("async () => { await a; await /b/ }", None), ("async function* f() { yield await a }", None),
+        ("class A { static async m() { for await (const a of b) {} await 1 } }", None), ("await import('a')", None),
+    ],
+)  # fmt: skip
+def test_yield_and_await_are_read_only_where_they_can_be_no_names(code: str, problem: str | None) -> None:
+    """As names, they make two divisions of a regular expression, with code between them."""
+    assert scan("javascript", code).problem == problem
+
+
 def test_a_package_scope_is_part_of_the_module_name() -> None:
     assert ids("import '@a/b/c'", "imports") == ids("import '@a/b'", "imports") != ids("import '@a/c'", "imports")
 

@@ -106,7 +106,7 @@ def test_without_an_executor_an_allow_is_only_recorded(bench: Bench) -> None:
     [
         (GatherError("cut", remedy="none", code="engine.own"), "engine.own", "cut"),
         ({**ACCEPTED, "purpose": 1}, "engine.request_invalid", "`purpose`"),
-        (RawJson(b"5"), "engine.request_invalid", "`request`"),
+        (RawJson(b"5"), "engine.request_invalid", "it must be an object"),
         (RawJson(b"{" + b":" * (ReadLimits().request_keys + 1)), "engine.request_invalid", "plain JSON"),
         ({**ACCEPTED, "purpose": float("nan")}, "engine.request_invalid", "plain JSON"),
         ({**ACCEPTED, "purpose": object()}, "engine.request_invalid", "plain JSON"),

@@ -49,7 +49,7 @@ def wrong_fields(request: dict[str, Any]) -> dict[str, str]:
 def test_media_with_fields_of_another_source_type_is_answered_with_its_own(source_type: str, words: str) -> None:
     for other in ({"url": "https://a.example.org/", "data": "aGk=", "path": "a.png"}, {}):
         problem = f"is refused: with `source_type: {source_type}`, send {words}, and no other source"
-        assert wrong_fields({"kind": "image", "source_type": source_type, **other}) == {"request": problem}
+        assert wrong_fields({"kind": "image", "source_type": source_type, **other}) == {"": problem}
     assert wrong_fields({"kind": "", "source_type": "base64", "data": "aGk="}) == {
         "kind": "must have 1 or more characters"
     }

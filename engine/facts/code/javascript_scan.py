@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from engine.facts.code.javascript_scan_tree import Node, is_plain_text, parse, written
-from engine.facts.code.scan_items import Collector, Lines, ScanFacts
+from engine.facts.code.scan_items import Collector, Lines, ScanError, ScanFacts
 
 _OF_ECMASCRIPT_AND_NODE = (
     "AbortController AbortSignal AggregateError Array ArrayBuffer Atomics BigInt BigInt64Array BigUint64Array Blob"
@@ -58,6 +58,8 @@ _WITH_BODY = _OF_THEMSELVES - {"class", "catch_clause"} | {
     "function_declaration", "generator_function_declaration", "method_definition", "class_static_block",
 }  # fmt: skip
 
+_SUSPENDS = {"yield_expression": "*", "await_expression": "async"}
+"""Which kind of function each needs."""
 Declared = Mapping[int, set[str]]
 """The names that a part of the program declares, by its `id`."""
 
@@ -81,6 +83,8 @@ def scan_javascript(code: str, lines: Lines) -> ScanFacts:
             declared[id(scope)].add(node.text)
     for node in nodes:
         found.line = node.line
+        if node.type in _SUSPENDS:
+            _suspension(node)
         _imports(node, found)
         _look(node, found, declared)
         _texts(node, found)
@@ -108,6 +112,28 @@ def _look(node: Node, found: Collector, declared: Declared) -> None:
         found.add("attributes", node.text)
     if node.type in {"subscript_expression", "computed_property_name"}:
         _member(node.named("index") if node.type == "subscript_expression" else node.below[0], found)
+
+
+def _suspension(node: Node) -> None:
+    """Raises ScanError where `yield` or `await` may be a name, and what looks like a regular expression two divisions.
+
+    The grammar takes both for words of the language everywhere. Outside of functions, modules have `await`.
+    """
+    at, function = node, node.above
+    while function is not None and not (function.type in _WITH_BODY and _is_inside(at, function)):
+        at, function = function, function.above
+    if function is not None and _SUSPENDS[node.type] in function.kind:
+        return
+    first: Node | None = node
+    while first is not None and first.type != "regex":
+        first = next((part for part in first.below if part.type != "comment"), None)
+    if function is not None or node.type == "yield_expression" or first is not None:
+        raise ScanError("syntax", node.line)
+
+
+def _is_inside(node: Node, above: Node) -> bool:
+    """Whether a part of a function or class is inside its scope: decorators and computed names are not."""
+    return node.role != "decorator" and (above.type, node.role) != ("method_definition", "name")
 
 
 def _member(index: Node | None, found: Collector) -> None:
@@ -166,8 +192,8 @@ def _is_own(node: Node, declared: Declared) -> bool:
     """Whether a name is declared in a scope around it, or only names what an import renames."""
     at = node
     while (above := at.above) is not None:
-        inside = at.role != "decorator" and (above.type, at.role) != ("method_definition", "name")
-        if above.type == "import_specifier" or (inside and node.text in declared.get(id(above), ())):
+        named = node.text in declared.get(id(above), ()) and _is_inside(at, above)
+        if named or above.type == "import_specifier":
             return True
         at = above
     return False

@@ -20,6 +20,9 @@ _ESCAPE = re.compile(
 )
 _SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "\n": "", "\r": "", "\r\n": ""}
 _LAST = 0x10FFFF
+_HTML_COMMENT = re.compile(rb"<!--|(?:\A|[\n\r]|\*/)[ \t\v\f\x80-\xff]*-->")
+"""Begins a comment in scripts. In a text or another comment, it is a part of one token."""
+_FUNCTION_KINDS = frozenset({"async", "*"})
 _TEXTS = frozenset({"string", "template_string"})
 _FILLED = "0"
 """Stands for what a template fills in: no separator and no dot."""
@@ -39,7 +42,7 @@ _STEPS, _FEW_STEPS = 0.2, 500
 class Node:
     """A node that tree-sitter names, what it is for the one above it, and its text where it has nothing below.
 
-    `kind` is what declares: `var`, `let` or `const`.
+    `kind` is the word of a declaration (`var`, `let`, `const`), and `async`, `*` or both of a function.
     """
 
     type: str
@@ -62,6 +65,7 @@ def parse(code: str) -> list[Node]:
     tree = _tree(source)
     if tree.root_node.has_error:
         raise ScanError("syntax", _wrong_line(tree.root_node))
+    _refuse_html_comments(tree, source)
     nodes: list[Node] = []
     cursor = tree.walk()
     above: list[Node] = []
@@ -105,6 +109,14 @@ def _tree(source: bytes) -> tree_sitter.Tree:
     return tree
 
 
+def _refuse_html_comments(tree: tree_sitter.Tree, source: bytes) -> None:
+    """Raises ScanError for what scripts read as a comment, but the grammar as operators."""
+    for found in _HTML_COMMENT.finditer(source):
+        part = tree.root_node.descendant_for_byte_range(found.end() - 3, found.end())
+        if part is None or part.child_count > 0:
+            raise ScanError("syntax", source.count(b"\n", 0, found.end()) + 1)
+
+
 def _wrong_line(node: tree_sitter.Node) -> int:
     """The line of the first part that the parser could not read."""
     while (wrong := next((child for child in node.children if child.has_error), None)) is not None:
@@ -123,8 +135,10 @@ def _node(cursor: tree_sitter.TreeCursor, above: list[Node], source: bytes) -> N
         return None
     child = Node(node.type, cursor.field_name or "", above[-1] if above else None, node.start_point.row + 1)
     if not node.is_named:
-        if above and child.role in {"operator", "kind"}:
-            setattr(above[-1], child.role, child.type)
+        if above and child.role == "operator":
+            above[-1].operator = child.type
+        elif above and (child.role == "kind" or child.type in _FUNCTION_KINDS):
+            above[-1].kind += child.type
         return None
     if above:
         above[-1].below.append(child)
