@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Verbs(Assembly):
-    """What both engines do, as steps: `Engine` performs them and blocks, `AsyncEngine` performs them on an event loop."""
+    """What both engines do, as steps: `Engine` performs them and blocks, `AsyncEngine` does so on an event loop."""
 
     def _steps(
         self, point: str, request: Any, mode: Mode, context: Context, executor: Executor | None
