@@ -376,7 +376,7 @@ def _mac(decision_id: str, point: str, input_digest: str, limits: object) -> byt
 
 
 class StopSignal(threading.Event):
-    """Set when a person has stopped what approved work is in progress."""
+    """Set when a person has stopped the approved work that has it."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -341,7 +341,7 @@ _Checked = dict[str, tuple[Any, bytes]]
 """Fields in which redaction would change nothing, with the JSON in which it looked for that."""
 
 _CHECKED = "_checked"
-"""Where a record has them: what was searched is what is written, and made once."""
+"""The field of a record with this JSON, so that exactly what was searched for secrets is written."""
 
 
 def _harmless(fields: dict[str, Any]) -> _Checked | None:

@@ -30,7 +30,7 @@ _SANDBOXED = b"default-src 'none'; sandbox; frame-ancestors 'none'"
 
 @dataclass(frozen=True, slots=True)
 class KeptFile:
-    """A file of a run. `size` in bytes is None where it has to be read for that; `media_type` is a guess by its name.
+    """A file of a run. `size` is in bytes, None if it was not measured; `media_type` is a guess by its name.
 
     `picture`: whether a page may show it.
     """

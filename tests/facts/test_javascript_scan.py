@@ -252,6 +252,8 @@ def test_what_scripts_read_as_a_comment_of_html_is_never_read_as_operators(code:
         ("await /1; a() /g", "syntax"), ("await /**/ /1; a() /g.b", "syntax"), ("() => { await a }", "syntax"),
         ("function* f() { () => { yield /1; a() /g } }", "syntax"), ("({*[yield /1; a() /g]() {}})", "syntax"),
         ("async function f() { class A { m() { await /1; a() /g } } }", "syntax"),
+        ("async function f() { class A { b = await /1 + a() /g } }", "syntax"),
+        ("async function f() { class A { [await b] = 1 } }", None),
         ("function* f() { yield /a/; yield; const b = yield }", None), ("({*a() { yield 1 }})", None),
         ("async () => { await a; await /b/ }", None), ("async function* f() { yield await a }", None),
         ("class A { static async m() { for await (const a of b) {} await 1 } }", None), ("await import('a')", None),

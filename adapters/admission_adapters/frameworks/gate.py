@@ -52,7 +52,7 @@ class Engine(Decides[Answer], Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GateReply:
-    """What a model gets to know of a call.
+    """The answer that a model gets to a call.
 
     `value` is the tool's own result if nothing of it was taken out, else what is left of it, or why there is none.
     `waits`: the person of the framework may approve the call.

@@ -30,7 +30,7 @@ _OF_ECMASCRIPT_AND_NODE = (
     " worker_threads zlib"
 )
 _GLOBALS = frozenset(_OF_ECMASCRIPT_AND_NODE.split())
-"""What `var` outside of functions does not hide in a script: there it names the global one."""
+"""Names that `var` outside of functions does not hide: in a script, it names the global one."""
 _REFLECTION = frozenset({"constructor", "prototype"})
 _NAMES = frozenset({"identifier", "shorthand_property_identifier", "shorthand_property_identifier_pattern", "this"})
 _DECLARES = {
@@ -50,14 +50,17 @@ _PATTERNS = frozenset(
     }
 )
 _OF_THEMSELVES = frozenset({"function_expression", "generator_function", "class", "catch_clause", "arrow_function"})
-"""What they declare counts within them alone."""
+"""Nodes that declare names for their own inside only."""
 _BLOCKS = frozenset({"program", "statement_block", "switch_body", "for_statement", "for_in_statement"})
 _BRANCHES = frozenset({"if_statement", "else_clause"})
-"""A function right there, without braces, is declared nowhere until the branch is taken."""
-_WITH_BODY = _OF_THEMSELVES - {"class", "catch_clause"} | {
+"""A function declared in one of these without braces exists only once the branch is taken."""
+_FUNCTIONS = _OF_THEMSELVES - {"class", "catch_clause"} | {
     "function_declaration", "generator_function_declaration", "method_definition", "class_static_block",
+    "field_definition",
 }  # fmt: skip
-
+"""What runs apart from the code around it, also the value of a field."""
+_OUTSIDE = frozenset({("method_definition", "name"), ("field_definition", "property")})
+"""Computed names, which belong to the code around."""
 _SUSPENDS = {"yield_expression": "*", "await_expression": "async"}
 """Which kind of function each needs."""
 Declared = Mapping[int, set[str]]
@@ -115,12 +118,13 @@ def _look(node: Node, found: Collector, declared: Declared) -> None:
 
 
 def _suspension(node: Node) -> None:
-    """Raises ScanError where `yield` or `await` may be a name, and what looks like a regular expression two divisions.
+    """Raises ScanError where `yield` or `await` may be a variable, and so `/` a division, not a regular expression.
 
-    The grammar takes both for words of the language everywhere. Outside of functions, modules have `await`.
+    The grammar takes both for keywords everywhere. Outside of functions, `await` is one in modules, and is admitted
+    there unless a regular expression follows.
     """
     at, function = node, node.above
-    while function is not None and not (function.type in _WITH_BODY and _is_inside(at, function)):
+    while function is not None and not (function.type in _FUNCTIONS and _is_inside(at, function)):
         at, function = function, function.above
     if function is not None and _SUSPENDS[node.type] in function.kind:
         return
@@ -132,8 +136,8 @@ def _suspension(node: Node) -> None:
 
 
 def _is_inside(node: Node, above: Node) -> bool:
-    """Whether a part of a function or class is inside its scope: decorators and computed names are not."""
-    return node.role != "decorator" and (above.type, node.role) != ("method_definition", "name")
+    """Whether a part of a function or class is inside its scope, as decorators and computed names are not."""
+    return node.role != "decorator" and (above.type, node.role) not in _OUTSIDE
 
 
 def _member(index: Node | None, found: Collector) -> None:
@@ -232,7 +236,7 @@ def _of_declaration(name: str, node: Node) -> Node | None:
 def _block(node: Node | None, *, of_function: bool) -> Node | None:
     """The closest block around a declaration, or the body of the function around it."""
     while node is not None and node.type != "program":
-        body = node.type == "statement_block" and node.above is not None and node.above.type in _WITH_BODY
+        body = node.type == "statement_block" and node.above is not None and node.above.type in _FUNCTIONS
         if body or (node.type in _BLOCKS and not of_function):
             return node
         node = node.above

@@ -41,7 +41,7 @@ _TICK_SECONDS = 0.5
 """Between two looks of the keeper: whether PostgreSQL is back, and what is old enough to be removed."""
 
 _MOST_FAILED = 10_000
-"""Operations that are run again once PostgreSQL is back: more than requests are in progress in one engine."""
+"""Maximum number of operations that are run again once PostgreSQL is back; beyond it, the oldest is dropped."""
 
 _THERE = "SELECT pid FROM pg_stat_activity WHERE pid = ANY(?) AND pid <> pg_backend_pid()"
 _END = _THERE.replace("SELECT pid", "SELECT pg_terminate_backend(pid)")
