@@ -69,7 +69,7 @@ def answer(ask: Callable[[], T]) -> T | None:
 
 
 SPENDER = """
-import sys
+import sys, threading
 from pathlib import Path
 from engine.engine import Engine
 from engine.errors import StateError
@@ -82,15 +82,19 @@ from tests.state.samples import NOW, opened, together
 with opened(Path(sys.argv[1]), StateLimits()) as store:
     print("ready", flush=True)
     input()
-    counter = Counter("spend", "all", 0)
+    counter, gone = Counter("spend", "all", 0), threading.Event()
     def spend(thread):
-        allowed, failed = 0, 0
-        for n in range(int(sys.argv[3])):
+        allowed = failed = n = 0
+        while n < int(sys.argv[3]) or not gone.is_set():
+            n += 1
             hold = f"{sys.argv[2]} {thread} {n}"
             try:
                 before = store.reserve(hold, (counter,), NOW)[0]
             except StateError:
                 failed += 1
+                if not gone.is_set():
+                    gone.set()
+                    print("gone", flush=True)
                 before = int(sys.argv[4])
             if before < int(sys.argv[4]):
                 allowed += 1
@@ -120,16 +124,21 @@ def test_a_budget_of_three_engines_is_exact_while_the_server_is_killed_and_start
     ):
         engines = (one, two, three)
         assert [said(engine) for engine in engines] == ["ready"] * 3
-        with shared(address) as store:  # before they begin, so that none of them has ended when the server is killed
+        with shared(address) as store:
             for engine in engines:
                 send_line(engine)
             until(lambda: store.used(Counter("spend", "all", 0), NOW) > budget // 10)
-        own.kill()
-        own.start()
         told: list[list[str]] = [[], [], []]
-        for lines, engine in zip(told, engines, strict=True):
-            while not (lines and lines[-1].startswith("done")):
-                lines.append(said(engine))
+
+        def read_until(word: str) -> None:
+            for lines, engine in zip(told, engines, strict=True):
+                while not (lines and lines[-1].startswith(word)):
+                    lines.append(said(engine))
+
+        own.kill()
+        read_until("gone")
+        own.start()
+        read_until("done")
         failed = sum(int(lines[-1].split()[2]) for lines in told)
         allowed = [line for lines in told for line in lines if line.startswith("allowed")]
         with shared(address) as store:
