@@ -6,10 +6,14 @@ Point `export` compares samples with it. No text is kept.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, BinaryIO
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from engine.errors import WorkError
+from engine.documents.files import printable
+from engine.errors import GatherError, WorkError
 from engine.facts.text.blocks import blocks_of, source_texts
 from engine.facts.text.quotes import words_of
 from engine.model import Job, Permit, Result
@@ -25,6 +29,21 @@ _CHUNK = 1 << 20
 
 Texts = Callable[[str], Iterable[str]]
 """The texts of a record by its id, as often as it is asked."""
+
+
+def source_request(path: Path, digest: str | None, into: Path) -> dict[str, Any] | GatherError:
+    """The request for a source bundle from which something is written below `into`; a folder of the bundle is refused.
+
+    No record would name what is written there, so the bundle would be denied next.
+    """
+    with suppress(ValueError):  # what contains a NUL cannot be opened
+        if Path(os.path.realpath(into)).is_relative_to(os.path.realpath(path)):
+            return GatherError(
+                f"`{printable(str(into))}` is inside the source bundle",
+                remedy="write into a folder outside of it",
+                code="engine.request_invalid",
+            )
+    return {"path": str(path), "digest": digest}
 
 
 def noting(store: Callable[[], Store], executor: Executor) -> Executor:

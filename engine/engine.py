@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from admission_adapters.files.artifacts import ArtifactDirectory
 from admission_adapters.tools.registry import ToolRegistry
 from engine.adapter_admissions import adapter_request
-from engine.admitted_sources import noting
+from engine.admitted_sources import noting, source_request
 from engine.assembly import Activated, Status
 from engine.drive import WAVE, ended, run, run_all, run_all_async, run_async
 from engine.errors import EngineError, RecordError
@@ -116,7 +116,8 @@ class Engine(Verbs):
         def stage(permit: Permit, job: Job) -> Result:
             return artifacts.stage_source(permit, job.input_digest, job.opened.content)
 
-        return self.decide("source", {"path": str(path), "digest": digest}, noting(self._open_store, stage), context)
+        request = source_request(Path(path), digest, Path(into))
+        return self.decide("source", request, noting(self._open_store, stage), context)
 
     def fetch(self, order: FetchOrder, context: Context = _UNNAMED) -> Fetched:
         """Fetch material over HTTPS into a new source bundle: decide, transfer, decide again, record.

@@ -14,7 +14,7 @@ from typing import Any
 
 from admission_adapters.environments.build import BUILT, build_environment
 from engine.adapter_admissions import source_policy_hash
-from engine.admitted_sources import note_source
+from engine.admitted_sources import note_source, source_request
 from engine.decide import parsed
 from engine.drive import Steps
 from engine.flow import Answer, Context, Services, answer
@@ -76,7 +76,7 @@ def build_steps(services: Services, path: Path, into: Path, digest: str | None, 
 
     point = replace(source.POINT, events=_refused)
     own = replace(context, idempotency_key=None)
-    request = {"path": str(path), "digest": digest}
+    request = source_request(path, digest, into)
     first: Answer = yield from answer(point, request, Mode.ENFORCE, services, own, admit)
     if not admitted or first.fault is not None:
         return first

@@ -31,7 +31,6 @@ def build(
     from engine.cli.formats.show import approval_lines
     from engine.reports.explain import report
 
-    options.demand_outside(path, into)
     with (
         Waiting() as progress,
         sources.engine("source", "environment", progress=lambda what, *_: progress.show(what)) as engine,

@@ -405,13 +405,6 @@ def state_folder(state: StateAt | None) -> Path:
     return Sources(state=state).settings().state
 
 
-def demand_outside(bundle: Path, into: Path) -> None:
-    """Refuse to write into the source bundle itself: no record names what is written, so it would be denied next."""
-    if Path(os.path.realpath(into)).is_relative_to(os.path.realpath(bundle)):
-        message = f"`{printable(str(into))}` is inside the source bundle; name a folder outside of it"
-        raise typer.BadParameter(message, param_hint="--into")
-
-
 def user() -> str:
     """The principal of the current user, as the kernel knows it."""
     from engine.administration.users import user_of

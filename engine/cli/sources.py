@@ -161,7 +161,6 @@ def admit(
     from engine.model import Outcome
     from engine.reports.explain import report
 
-    options.demand_outside(path, into)
     with Waiting() as progress, sources.engine("source", progress=lambda what, *_: progress.show(what)) as engine:
         options.report_lowered(engine, "source")
         answer = engine.admit(path, into, digest, sources.context())

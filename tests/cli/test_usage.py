@@ -52,11 +52,6 @@ WRONG = {
         "check fixtures --policy fixtures/source_bundles/offline_fixture",
         "`fixtures/source_bundles/offline_fixture` has no recipe.yaml or levels.yaml",
     ),
-    "admitted-into-itself": (
-        "source admit fixtures --into fixtures/made",
-        "`fixtures/made` is inside the source bundle",
-    ),
-    "built-into-itself": ("build fixtures --into fixtures", "`fixtures` is inside the source bundle"),
     "no-rules": ("policy lint --rego docs", "`docs` has no admission"),
     "empty-state": ("approvals list --state ''", "the name is empty"),
     "empty-policy": ("policy lint --policy ''", "the name is empty"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import stat
@@ -287,6 +288,29 @@ def test_a_target_that_cannot_be_written_gets_nothing(into: str, engine: Engine,
     assert answer.fault is not None
     assert answer.fault.code == "engine.work_failed"
     assert left(tmp_path) == before
+
+
+@pytest.mark.parametrize("into", [".", "content/made", "../link"])
+@pytest.mark.parametrize("verb", ["admit", "build"])
+def test_nothing_is_written_into_the_source_bundle_itself(verb: str, into: str, engine: Engine, tmp_path: Path) -> None:
+    bundle = tmp_path / "bundle"
+    shutil.copytree(MATERIAL / "contacts", bundle)
+    (tmp_path / "link").symlink_to(bundle / "content")
+    before = left(bundle)
+    answer = getattr(engine, verb)(bundle, bundle / into)
+    assert (answer.decision.outcome, [one.code for one in answer.decision.findings]) == (
+        Outcome.DENY,
+        ["engine.request_invalid"],
+    )
+    assert (left(bundle), left(bundle / "content")) == (before, left(MATERIAL / "contacts" / "content"))
+
+
+@pytest.mark.parametrize("verb", ["admit", "build"])
+def test_a_path_with_nul_is_denied(verb: str, engine: Engine, tmp_path: Path) -> None:
+    for path, into in ((Path("a\0b"), tmp_path), (MATERIAL / "contacts", tmp_path / "a\0b")):
+        answer = getattr(engine, verb)(path, into)
+        codes = [one.code for one in answer.decision.findings]
+        assert codes == ["engine.input_unreadable"] or there(answer.fault).code == "engine.work_failed"
 
 
 @pytest.mark.full
