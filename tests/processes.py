@@ -97,6 +97,7 @@ def in_child(run: Callable[[], bool]) -> bool:
     pid = os.fork()
     if pid == 0:
         try:
+            signal.alarm(60)  # locks of other threads stay locked in a fork: one that waits for them ends
             os._exit(0 if run() else 1)
         finally:
             os._exit(2)

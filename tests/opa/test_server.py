@@ -18,7 +18,7 @@ from engine.opa.server import Server, _rules_of
 from engine.policy_bundle.build import PolicyBundle
 from tests.expect import refused, there
 from tests.opa.served import DENIED, DOCUMENT, LIMITS, files, serving
-from tests.processes import gone, opened_by
+from tests.processes import gone, in_child, opened_by
 
 
 def test_a_server_answers_and_leaves_nothing_behind(policy: PolicyBundle) -> None:
@@ -31,6 +31,18 @@ def test_a_server_answers_and_leaves_nothing_behind(policy: PolicyBundle) -> Non
         assert Path(f"/proc/{pid}/environ").read_bytes().strip(b"\0") == b"GOGC=400"
     assert gone(pid)
     assert not folder.exists()
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_process_that_closes_its_copy_leaves_the_server_to_its_parent(policy: PolicyBundle) -> None:
+    def child() -> bool:
+        server.close()
+        return True
+
+    with serving(files(policy)) as server:
+        assert in_child(child)
+        assert server.ask("decision", DOCUMENT).result == DENIED
+        assert server.folder.exists()
 
 
 def test_a_missing_binary_is_refused(policy: PolicyBundle, tmp_path: Path) -> None:
