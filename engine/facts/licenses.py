@@ -24,6 +24,7 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*\+?")
 _LICENSE_REF = re.compile(r"(DocumentRef-[A-Za-z0-9.-]+:)?LicenseRef-[A-Za-z0-9.-]+")
 _ADDITION_REF = re.compile(r"(DocumentRef-[A-Za-z0-9.-]+:)?AdditionRef-[A-Za-z0-9.-]+")
 _WORDS = re.compile(r"[^\s()]+")
+_PARTS = re.compile(r"[()]|[^\s()]+")
 _BEFORE = re.compile(r"^(https?://(www\.)?(choosealicense\.com/licenses/)?|(license :: )(osi approved :: )?)")
 """What addresses, those in Croissant of Hugging Face among them, and classifiers of PyPI have before a license."""
 _TEXT_OF = re.compile(r"/(deed|legalcode)(\.[a-z_-]+)?$")
@@ -148,8 +149,12 @@ def _parse(text: str) -> Any:
     for character in text:
         depth += (character == "(") - (character == ")")
         deepest = max(deepest, depth)
-    words = [word.lower() in _OPERATORS for word in _WORDS.findall(text)]
-    if deepest > _NESTING or words.count(False) > _SYMBOLS or words[-1:] == [True]:  # the library drops a last operator
+    parts = [part.lower() for part in _PARTS.findall(text)]
+    keys = [part not in _OPERATORS and part not in "()" for part in parts]
+    ends = [False, *(key or part == ")" for key, part in zip(keys, parts, strict=True))]
+    continues = [*(part in _OPERATORS or part == ")" for part in parts), True]
+    # The library drops a last operator, and takes a license behind a closing parenthesis as one more alternative.
+    if deepest > _NESTING or keys.count(True) > _SYMBOLS or ends != continues:
         raise _RefusedError
     try:
         # Without its own symbols, the library only parses the grammar and leaves ids as written.

@@ -74,6 +74,7 @@ UNREADABLE = [
         "MIT;",
     ],
     *["()", "(MIT", "MIT)", ")MIT(", "MIT()", "MIT (ISC)", "(MIT)(ISC)"],
+    *["MIT OR (ISC) Zlib", "MIT AND (ISC) Zlib"],
     *["WITH LLVM-exception", "MIT WITH", "MIT WITH ISC", "MIT WITH MIT", "(MIT OR ISC) WITH LLVM-exception"],
     *["MIT WITH LLVM-exception WITH LLVM-exception", "MIT WITH (LLVM-exception)", "LLVM-exception"],
     "Classpath-exception-2.0 OR MIT",
