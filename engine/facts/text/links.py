@@ -26,18 +26,38 @@ _BACK = 1_000
 _COVERED = 64
 """Characters from the start of an address in which no other one begins; behind them, one may be in its query."""
 
-_INLINE = re.compile(r"\]\(\s{0,8}(<[^<>\n]{0,4096}>|[^\s()]{0,4096}(?:\([^\s()]{0,1024}\)[^\s()]{0,4096}){0,4})")
-_REFERENCE = re.compile(r"(?m)^[ >\t]{0,16}\[([^\[\]\n]{1,200})\]:\s{0,8}(<[^<>\n]{0,4096}>|\S{1,4096})")
-_REFERRED = re.compile(r"(?:(\])|!)(?=\[([^\[\]\n]{0,200})\])")
-_TAG = re.compile(r"<([A-Za-z][A-Za-z0-9:-]{0,30})((?:\"[^\"]*\"|'[^']*'|[^'\">])*)")
-_ATTRIBUTE = re.compile(r"(?i)([a-z:-]{1,20})\s{0,8}=\s{0,8}(\"[^\"]*\"|'[^']*'|[^\s\"'>]+)")
-_STYLE = re.compile(r"(?i)(?:\burl\(\s{0,8}|@import\s{1,8})([\"']?)([^\"')\s]{1,4096})")
+_MAYBE = re.compile(r"[:&]|[/\\]{2}")
+_QUOTATION = re.compile(r"(?m)^[ \t]*+>.*(?:\n(?=.*\S).*)+")
+_QUOTING = re.compile(r"(?m)^[ \t>]+")
+_LABEL = r"\[((?:[^\[\]\\]|\\.){1,999})\]"
+_INLINE = re.compile(r"\]\(\s{0,256}(<[^<>\n]{0,4096}>|[^\s()]{0,4096}(?:\([^\s()]{0,1024}\)[^\s()]{0,4096}){0,4})")
+_REFERENCE = re.compile(
+    rf"(?ms)^(?:[ \t>]|[-+*][ \t]|[0-9]{{1,9}}[.)][ \t]){{0,16}}{_LABEL}:\s{{0,256}}(<[^<>\n]{{0,4096}}>|\S{{1,4096}})"
+)
+_REFERRED = re.compile(rf"(?s)(?:(\])|!)(?={_LABEL})")
+_TAG = re.compile(r"<([A-Za-z][A-Za-z0-9-]{0,30})(?![A-Za-z0-9:-])")
+_QUOTE_OR_END = re.compile(r"=\s*[\"']|>")
+"""What decides where a tag ends: quotes count only where a value begins."""
+
+_AGAIN = 16
+"""How often all of a text may be read to find the ends of tags; those that begin then are taken as never ended."""
+
+_ATTRIBUTE = re.compile(
+    r"(?i)(?<![a-z0-9_:-])(src|srcset|href|xlink:href|poster|background|data|ping|action|formaction|cite)"
+    r"\s{0,64}=\s{0,64}(?=\"([^\"]{1,8192})|'([^']{1,8192})|([^\s\"'>][^\s>]{0,8191}))"
+)
+_STYLE = re.compile(
+    r"(?i)(?:\b(?:url|image-set|src)\(|@import(?!\s{0,64}url\()|[;,]\s{0,64}url\s{0,64}=)(?:\s|/\*[^*]{0,200}\*/){0,64}"
+    r"(?:[\"']|&quot;|&apos;|&#0{0,5}3[49];|&#x0{0,5}2[27];){0,2}([^\"')\s]{1,4096})"
+)
+"""What styles load, and the address that a page goes on to: `<meta http-equiv=refresh content="0;url=…">`."""
+
+_STYLE_WORDS = (b"url", b"src(", b"@import", b"image-set(")
+
 _PLAIN = re.compile(r"(?i)\b[a-z][a-z0-9+.-]{1,15}:[/\\]{2}[^\s<>\"'`]{1,8192}")
 _SLASHES, _SCHEME = re.compile(r":[/\\]{2}"), 16
 _CLICKED = {"href": ("a", "area"), "action": ("form",), "formaction": ("button", "input"), "cite": ("blockquote", "q")}
-_LOADED = frozenset(
-    ("src", "srcset", "href", "xlink:href", "poster", "background", "data", "ping", "action", "formaction", "cite")
-)
+_CLICKABLE = frozenset(name for names in _CLICKED.values() for name in names)
 _LISTS = ("srcset", "ping")
 _ADDRESS = re.compile(
     r"(?i)(?:(https?):[/\\]*|([a-z][a-z0-9+.-]{1,15}):[/\\]{2,}|[/\\]{2,})([^/\\?#]*)([^?#]*)(.*)", re.DOTALL
@@ -63,38 +83,37 @@ class Link:
 
 def links_in(text: str) -> Iterator[tuple[Link, int, int]]:
     """Every link with data, and where its address starts and ends. The address of one may be part of another's."""
-    if ":" not in text and "//" not in text and "\\\\" not in text:
+    if _MAYBE.search(text) is None:
         return
-    for kind, start, end in _addresses(text):
-        link = _link(kind, text[start:end])
-        if link is not None:
-            yield link, start, end
+    for reading in dict.fromkeys((text, _QUOTATION.sub(_without_quoting, text))):
+        covered: set[int] = set()
+        for kind, start, end in _addresses(reading):
+            link = _link(kind, reading[start:end])
+            if link is not None:
+                covered.update(range(start, min(end, start + _COVERED)))
+                yield link, start, end
+        for match in _plain(reading):
+            link = None if match.start() in covered else _link("text", match[0])
+            if link is not None:
+                yield link, *match.span()
+
+
+def _without_quoting(lines: re.Match[str]) -> str:
+    """Lines of a quotation in Markdown, with blanks in place of what marks them."""
+    return _QUOTING.sub(lambda marks: " " * len(marks[0]), lines[0])
 
 
 def _addresses(text: str) -> Iterator[tuple[Kind, int, int]]:
-    within: list[tuple[int, int]] = []
-
-    def found(kind: Kind, start: int, end: int) -> tuple[Kind, int, int]:
-        within.append((start, end))
-        return kind, start, end
-
     for number, match in enumerate(_INLINE.finditer(text)):
         image = number >= MOST or _is_image(text, match.start())
-        yield found("image" if image else "link", *match.span(1))
+        yield "image" if image else "link", *match.span(1)
     used = _image_labels(text)
     for match in _REFERENCE.finditer(text) if "]:" in text else ():
-        yield found("image" if _label(match[1]) in used else "link", *match.span(2))
-    for match in _TAG.finditer(text):
-        if match[1].lower() in {"http", "https"} or ":" in match[1]:
-            continue  # an address between pointed brackets
-        yield from (found(*one) for one in _attributes(match))
+        yield "image" if _label(match[1]) in used else "link", *match.span(2)
+    yield from _attributes(text)
     low = folded(text)
-    for match in _STYLE.finditer(text) if b"url(" in low or b"@import" in low else ():
-        yield found("image", *match.span(2))
-    covered = {at for start, end in within for at in range(start, min(end, start + _COVERED))}
-    for match in _plain(text):
-        if match.start() not in covered:
-            yield "text", *match.span()
+    for match in _STYLE.finditer(text) if any(word in low for word in _STYLE_WORDS) else ():
+        yield "image", *match.span(1)
 
 
 def _plain(text: str) -> Iterator[re.Match[str]]:
@@ -109,7 +128,7 @@ def _plain(text: str) -> Iterator[re.Match[str]]:
 
 
 def _is_image(text: str, closing: int) -> bool:
-    """Whether the bracket that closes here belongs to an image; in doubt it does."""
+    """Whether the bracket that closes here belongs to an image; in doubt, as with brackets in code, it does."""
     depth = 0
     for at in range(closing, max(-1, closing - _BACK), -1):
         letter = text[at]
@@ -117,7 +136,8 @@ def _is_image(text: str, closing: int) -> bool:
             continue
         depth += 1 if letter == "]" else -1
         if depth == 0:
-            return text[at - 1 : at] == "!" if at else False
+            inner = text[at:closing]
+            return text[max(0, at - 1) : at] == "!" or ("![" in inner and ("`" in inner or "<" in inner))
     return True
 
 
@@ -136,21 +156,43 @@ def _label(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def _attributes(tag: re.Match[str]) -> Iterator[tuple[Kind, int, int]]:
-    name, at = tag[1].lower(), tag.start(2)
-    for attribute in _ATTRIBUTE.finditer(tag[2]):
-        key = attribute[1].lower()
-        if key not in _LOADED:
+def _attributes(text: str) -> Iterator[tuple[Kind, int, int]]:
+    """Attributes with an address. One may be of several tags, as readers differ on which `<` begins one."""
+    tags = _TAG.finditer(text)
+    tag = next(tags, None)
+    ends: dict[str, int] = {}
+    left = _AGAIN * len(text)
+    for attribute in _ATTRIBUTE.finditer(text):
+        at, key = attribute.start(), attribute[1].lower()
+        while tag is not None and tag.start() < at:
+            end, read = _end_of_tag(text, tag.end()) if left > 0 else (len(text), 0)
+            left -= read
+            name = tag[1].lower()
+            name = name if name in _CLICKABLE else ""
+            ends[name] = max(end, ends.get(name, 0))
+            tag = next(tags, None)
+        owners = [name for name, end in ends.items() if end > at]
+        if not owners:
             continue
-        kind: Kind = "link" if name in _CLICKED.get(key, ()) else "image"
-        start, end = (at + place for place in attribute.span(2))
-        if attribute[2][0] in "\"'":
-            start, end = start + 1, end - 1
+        kind: Kind = "link" if all(name in _CLICKED.get(key, ()) for name in owners) else "image"
+        start, end = attribute.span(attribute.lastindex or 0)
         if key not in _LISTS:
             yield kind, start, end
             continue
-        for one in re.finditer(r"[^\s,]\S*", tag.string[start:end]):
+        for one in re.finditer(r"[^\s,]\S*", text[start:end]):
             yield kind, start + one.start(), start + one.end()
+
+
+def _end_of_tag(text: str, at: int) -> tuple[int, int]:
+    """Where the tag whose name ends here ends, and how many characters were read for that."""
+    start, read = at, 0
+    while (found := _QUOTE_OR_END.search(text, at)) is not None:
+        if found[0] == ">":
+            return found.end(), read + found.end() - start
+        closing = text.find(found[0][-1], found.end())
+        read += 0 if closing >= 0 else len(text) - found.end()
+        at = closing + 1 if closing >= 0 else found.end()
+    return len(text), read + len(text) - start
 
 
 def _link(kind: Kind, stated: str) -> Link | None:
