@@ -141,6 +141,7 @@ def test_invisible_text_is_blank(text: str) -> None:
         ("\ufff3", [], ["a?b"]),
         ("\u200e", ["\u05d1 a?b"], ["a?b"]),
         ("\u2067", ["\u05d1 a?b"], ["a?b"]),
+        ("\u061c", ["\u05d1 a?b"], ["a?b"]),
         ("\u202e", [], ["a?b", "\u05d1?\u05d1"]),
         ("\ufeff", ["?a"], ["a?"]),
         ("\xad", ["co?op"], ["a? ", " ?a"]),

@@ -15,7 +15,7 @@ from engine.secrets.seen import INVISIBLE
 _UNSEEN = re.compile(rf"(?:{INVISIBLE.pattern}|[\s\x00-\x1f\x7f-\x9f\u2800])*")
 """What nobody sees, blanks and control characters among it, and the empty pattern of Braille."""
 
-_RIGHT_TO_LEFT = re.compile(r"[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
+_RIGHT_TO_LEFT = re.compile(r"[\u0590-\u061b\u061d-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 _FLAG = re.compile(r"\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{1,6}\U000e007f")
 _JOINED = re.compile(r"[\u0590-\u1cff\ua800-\uabff\ufb50-\ufefc]")
 _EMOJI = re.compile(r"[\xa9\xae\u2190-\u2bff\u3030\u303d\u3297\u3299\ufe0f\U0001f000-\U0001faff]")
