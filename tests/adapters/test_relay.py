@@ -233,18 +233,24 @@ if {control}:
 
     answering = threading.Thread(target=answer)
     answering.start()
+    call: dict[str, Any] = {"method": "tools/call", "params": {"name": "lookup", "arguments": {}}}
     messages: list[dict[str, Any]] = [
-        {"id": 1, "method": "initialize"},
+        {"id": 1, "method": "initialize", "params": {"protocolVersion": "1"}},
         {"method": "notifications/initialized"},
-        {"id": 2, "method": "tools/call", "params": {"name": "lookup", "arguments": {}}},
+        {"id": 2, **call},
         {"id": 3, "method": "server/discover"},
+        {"id": 4, "method": "ping", "params": None},
+        {"id": 5, "result": {}},
+        {"id": 6, **call, "more": "x" * (1 << 18)},
     ]
     out, err = shim.communicate("".join(json.dumps(one) + "\n" for one in messages) + "no JSON\n", timeout=30)
     answering.join()
-    assert [line.get("error", {}).get("code") for line in map(json.loads, out.splitlines())] == [
-        None,
-        None,
+    started, called, *others = map(json.loads, out.splitlines())
+    assert (started["result"]["protocolVersion"], called["result"]) == ("2025-11-25", {"content": []})
+    assert [one.get("error", {}).get("code", one.get("result")) for one in others] == [
         -32601,
+        {},
+        {"content": [{"type": "text", "text": "the call is too long"}], "isError": True},
         -32600,
     ]
     assert ("socket" in err) is control, err

@@ -13,7 +13,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from engine.facts.code.scan import scan
-from engine.facts.code.scan_items import CODE_BYTES, DEPTH, ScanFacts
+from engine.facts.code.scan_items import CODE_BYTES, DEPTH, Lines, ScanFacts
 from tests.lanes import examples
 
 
@@ -46,6 +46,10 @@ def ids(code: str, where: str) -> list[str]:
         ("require('a' + b)", ["computed"], []),
         ("require(a)", ["computed"], []),
         ("require()", ["computed"], []),
+        ("require('')", ["relative"], []),
+        ("require(/**/ 'a')", ["a"], []),
+        ("new require('a')", ["a"], []),
+        ("b('a')", [], []),
         ("x.require('a')", ["a"], []),
         ("process.getBuiltinModule('fs')", ["fs"], []),
         ("import('a')", ["a"], []),
@@ -79,8 +83,9 @@ def test_modules_as_values(code: str, value: bool) -> None:  # noqa: FBT001
         ("a.b()", ["b"], ["b"]),
         ("a?.b?.()", ["b"], ["b"]),
         ("a['b']()", ["b"], ["b"]),
+        ("a['b' + c]()", [], []),
         ("a[`b`]", [], ["b"]),
-        ("a[('b')]", [], ["b"]),
+        ("a[(/**/ 'b')]", [], ["b"]),
         ("a`b`", ["a"], []),
         ("a.b`c`", ["b"], ["b"]),
         ("const {b: c} = a", [], ["b"]),
@@ -88,6 +93,7 @@ def test_modules_as_values(code: str, value: bool) -> None:  # noqa: FBT001
         ("({b: c} = a)", [], ["b"]),
         ("function f({b}) {}", [], ["b"]),
         ("const {['b']: c} = a", [], ["b"]),
+        ("const {[/**/ 'b']: c} = a", [], ["b"]),
         ("x = {b: 1}", [], []),
         ("x = {__proto__: a}", [], ["__proto__"]),
         ("class A { b() {} }", [], []),
@@ -106,7 +112,8 @@ def test_calls_and_attributes(code: str, calls: list[str], attributes: list[str]
         ("a[0]", []), ("a['b']", []), ("a[b]", ["member_variable"]), ("a['b' + 'c']", ["member_built"]),
         ("a[i + 1]", ["member_variable"]), ("a[(i + b.c) + f(d)]", ["member_variable"]),
         ("a[i + '']", ["member_built"]), ("a[(i + (1 + ``))]", ["member_built"]),
-        ("a[`b${c}`]", ["member_built"]), ("a[('b' + c)]", ["member_built"]), ("a[f()]", ["member_variable"]),
+        ("a[`b${c}`]", ["member_built"]), ("a[('b' + c)]", ["member_built"]), ("a[f('b')]", ["member_variable"]),
+        ("a['b' < c]", ["member_variable"]),
         ("x = {[a]: 1}", ["member_variable"]), ("with (a) {}", ["scope"]), ("a = <b/>", ["jsx"]),
     ],
 )  # fmt: skip
@@ -135,7 +142,9 @@ def test_constructs_computed_at_run_time_are_classified(code: str, computed: lis
         ("this.a", "this", True, False),
         ("x = {a}", "a", True, False),
         ("\\u0065val", "eval", True, False),
-        ("import.meta", "meta", True, False),
+        ("import.meta", "import.meta", True, False),
+        ("function f() { new.target.a }", "new.target", True, False),
+        ("var a = 1", "a", False, True),
         ("const input = 1", "input", False, True),
     ],
 )
@@ -149,6 +158,7 @@ def test_names(code: str, name: str, builtin: bool, bound: bool) -> None:  # noq
     [
         "const top = 1; use(top)", "let top; { top }", "function top() {} top()", "class top {} new top()",
         "import top from 'a'; top", "import {a as top} from 'a'; top", "import * as top from 'a'; top",
+        "import {top} from 'a'; top", "import {top as a} from 'a'",
         "function f(top) { return () => top }", "function f({a: [top]}, b = top) {}", "top => top",
         "({m(top) { top }})",
         "(function top() { top })", "(function* top() { top })", "(class top { m() { top } })",
@@ -159,8 +169,10 @@ def test_names(code: str, name: str, builtin: bool, bound: bool) -> None:  # noq
     ],
 )  # fmt: skip
 def test_what_a_scope_declares_is_the_programs_own(code: str) -> None:
-    one = next(one for one in found(f"const use = 1; {code}").names if one.id == "top")
+    facts = found(f"const use = 1; {code}")
+    one = next(one for one in facts.names if one.id == "top")
     assert (one.builtin, one.bound) == (False, True)
+    assert not any(call.builtin for call in facts.calls)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +186,7 @@ def test_what_a_scope_declares_is_the_programs_own(code: str) -> None:
         "for (const top of []) {} top", "switch (top) { case 1: let top }", "if (1) function top() {}\ntop",
         "if (1) {} else function top() {}\ntop", "{ function top() {} } top", "class A { static { var top } } top",
         "(() => { var top })(); top", "((a = () => top) => { var top })()", "for (let top = 0;;) {} top",
-        "const {[top]: a} = 1",
+        "const {[top]: a} = 1", "const {top: a} = 1; top", "class A { @top m(top) {} }",
     ],
 )  # fmt: skip
 def test_what_no_scope_declares_is_global(code: str) -> None:
@@ -186,6 +198,7 @@ def test_what_no_scope_declares_is_global(code: str) -> None:
     ("code", "kinds"),
     [
         ("'/etc/x'", ["path"]), ("'/' + 'etc'", ["path"]), ("`/${a}`", ["path"]), ("`${a}/b`", []),
+        ("a + '/b'", []), ("a == '/b'", ["path"]), ("+'/b'", ["path"]), ("'\\u{110000}'", []),
         ("'ws://h'", ["url"]),
         ("'constructor'", ["reflection"]), ("'con' + 'structor'", ["reflection"]), ("'__a'", ["dunder"]),
         ("'\\x2fetc\\u{2f}x'", ["path"]), ("// /etc/x", []), ("'http://h/a/b'", []), ("1 + 2", []),
@@ -201,6 +214,7 @@ def test_literals(code: str, kinds: list[str]) -> None:
         ("JSON.parse(input())", 1, 0), ("input(); input()", 2, 0), ("const f = input; f()", 0, 1),
         ("x = {input}", 0, 1), ("const input = 1", 0, 0),
         ("{ const input = () => 1; input() }", 0, 0), ("{ const input = 1 } input()", 1, 0),
+        ("const {readFileSync} = a; readFileSync(0)", 1, 0),
         ("var input = 1", 0, 1), ("fs.readFileSync(0)", 1, 0), ("a.input", 0, 0),
     ],
 )  # fmt: skip
@@ -224,13 +238,21 @@ def test_reads_of_the_input() -> None:
     [
         ("const x = {", "syntax"), ("'a", "syntax"), ("x = 1\0", "syntax"), ("'\ud800'", "syntax"),
         ("a\n" * (CODE_BYTES // 2 + 1), "too_large"), ("a;\n" * (CODE_BYTES // 3), None),
-        ("".join(f"a{i};" for i in range(1_100)), "too_large"), ("[" * (DEPTH + 9) + "]" * (DEPTH + 9), "too_deep"),
+        ("".join(f"a{i};" for i in range(1_100)), "too_large"), ("a;" * (CODE_BYTES // 2), "too_large"),
+        ("[" * (DEPTH + 9) + "]" * (DEPTH + 9), "too_deep"),
     ],
 )  # fmt: skip
 def test_bad_syntax_and_excess_size_or_depth_are_reported(code: str, problem: str | None) -> None:
     facts = scan("javascript", code)
     assert (facts.parsed, facts.problem) == (problem is None, problem)
     assert facts.complete == (problem in {None, "syntax"})
+
+
+@pytest.mark.parametrize("code", ["a\n{ (b }", "a\n0 <!-- b", "a\nyield"])
+def test_wrong_syntax_is_reported_with_its_line(code: str) -> None:
+    lines: Lines = {}
+    scan("javascript", code, lines)
+    assert lines == {None: 2}
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
-from engine.facts.code.javascript_scan_tree import Node, is_plain_text, parse, written
+from engine.facts.code.javascript_scan_tree import Node, is_sum, parse, plain, written
 from engine.facts.code.scan_items import Collector, Lines, ScanError, ScanFacts
 
 _OF_ECMASCRIPT_AND_NODE = (
@@ -67,7 +67,6 @@ Declared = Mapping[int, set[str]]
 """The names that a part of the program declares, by its `id`."""
 
 _CALLS = {"call_expression": "function", "new_expression": "constructor"}
-_STATEMENTS = frozenset({"import_statement", "export_statement"})
 _LOADERS = frozenset({"require", "getBuiltinModule", "createRequire"})
 _SCHEME = "node:"
 _READER = "input"
@@ -99,8 +98,7 @@ def _look(node: Node, found: Collector, declared: Declared) -> None:
     if node.type in _NAMES:
         _variable(node, found, declared)
     elif node.type == "meta_property":
-        name = "import.meta" if above and above.type == "member_expression" else "meta"
-        found.add("names", name, variable=True, as_value=True, builtin=True)
+        found.add("names", node.text, variable=True, as_value=True, builtin=True)
     elif node.type in _CALLS:
         _call(node, found, declared)
     elif node.type == "property_identifier":
@@ -130,7 +128,7 @@ def _suspension(node: Node) -> None:
         return
     first: Node | None = node
     while first is not None and first.type != "regex":
-        first = next((part for part in first.below if part.type != "comment"), None)
+        first = first.below[0] if first.below else None
     if function is not None or node.type == "yield_expression" or first is not None:
         raise ScanError("syntax", node.line)
 
@@ -142,17 +140,14 @@ def _is_inside(node: Node, above: Node) -> bool:
 
 def _member(index: Node | None, found: Collector) -> None:
     """A member by its index in brackets: a text is a name, a number is not, anything else is computed."""
-    while index is not None and index.type == "parenthesized_expression" and len(index.below) == 1:
+    while index is not None and index.type == "parenthesized_expression":
         index = index.below[0]
     if index is None or index.type == "number":
         return
-    text = written(index)
-    if text is None:
-        found.add("computed", "member_variable")
-    elif is_plain_text(index):
+    if (text := plain(index)) is not None:
         found.add("attributes", text)
     else:
-        found.add("computed", "member_built")
+        found.add("computed", "member_variable" if written(index) is None else "member_built")
 
 
 def _variable(node: Node, found: Collector, declared: Declared) -> None:
@@ -171,18 +166,15 @@ def _call(node: Node, found: Collector, declared: Declared) -> None:
         own = _is_own(called, declared)
         found.add("calls", called.text, by_name=True, builtin=not own)
         found.reads(call=called.text in _READERS and not (own and called.text == _READER))
-    elif called.type == "member_expression" and (name := called.named("property")) is not None:
+    elif (name := called.named("property")) is not None:
         found.add("calls", name.text, by_attribute=True)
         found.reads(call=name.text in _READERS)
-    elif (
-        called.type == "subscript_expression" and (index := called.named("index")) is not None and is_plain_text(index)
-    ):
-        found.add("calls", written(index) or "", by_attribute=True)
+    elif (index := called.named("index")) is not None and (text := plain(index)) is not None:
+        found.add("calls", text, by_attribute=True)
 
 
 def _texts(node: Node, found: Collector) -> None:
-    above = node.above
-    if above is not None and above.type == "binary_expression" and above.operator == "+":
+    if node.above is not None and is_sum(node.above):
         return  # a part of what is looked at as a whole
     text = written(node)
     if text is None:
@@ -236,7 +228,7 @@ def _of_declaration(name: str, node: Node) -> Node | None:
 def _block(node: Node | None, *, of_function: bool) -> Node | None:
     """The closest block around a declaration, or the body of the function around it."""
     while node is not None and node.type != "program":
-        body = node.type == "statement_block" and node.above is not None and node.above.type in _FUNCTIONS
+        body = node.above is not None and node.above.type in _FUNCTIONS
         if body or (node.type in _BLOCKS and not of_function):
             return node
         node = node.above
@@ -245,9 +237,9 @@ def _block(node: Node | None, *, of_function: bool) -> Node | None:
 
 def _imports(node: Node, found: Collector) -> None:
     """A module that comes as a whole is a value, and only what is imported by name is a member."""
-    if node.type in _STATEMENTS and (source := node.named("source")) is not None:
+    if (source := node.named("source")) is not None:
         _from(node, source, found)
-    elif node.type == "call_expression" and _loads(node):
+    elif node.type in _CALLS and _loads(node):
         _loaded(node, found)
 
 
@@ -259,8 +251,7 @@ def _from(node: Node, source: Node, found: Collector) -> None:
     names = 0
     while waiting:
         part = waiting.pop()
-        name = part.named("name")
-        if part.type in {"import_specifier", "export_specifier"} and name is not None:
+        if (name := part.named("name")) is not None:
             found.member(module, name.text)
             names += 1
         elif part.type in {"import_clause", "named_imports", "export_clause"}:
@@ -274,11 +265,10 @@ def _from(node: Node, source: Node, found: Collector) -> None:
 
 
 def _loads(node: Node) -> bool:
-    called = node.named("function")
+    called = node.named(_CALLS[node.type])
     if called is None:
         return False
-    if called.type == "member_expression":
-        called = called.named("property") or called
+    called = called.named("property") or called
     return called.type == "import" or called.text in _LOADERS
 
 
@@ -294,8 +284,8 @@ def _loaded(node: Node, found: Collector) -> None:
 
 def _module(source: Node, found: Collector) -> str | None:
     """The top-level name of a module; None for a file, or for what is known only while the program runs."""
-    text = written(source)
-    if text is None or not is_plain_text(source):
+    text = plain(source)
+    if text is None:
         found.imported("computed", "computed")
         return None
     if not text or text[0] in "./\\" or ":" in text.removeprefix(_SCHEME):

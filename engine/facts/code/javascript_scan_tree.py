@@ -24,6 +24,7 @@ _HTML_COMMENT = re.compile(rb"<!--|(?:\A|[\n\r]|\*/)[ \t\v\f\x80-\xff]*-->")
 """Begins a comment in scripts. In a text or another comment, it is a part of one token."""
 _FUNCTION_KINDS = frozenset({"async", "*"})
 _TEXTS = frozenset({"string", "template_string"})
+_PIECES = frozenset({"string_fragment", "escape_sequence"})
 _FILLED = "0"
 """Stands for what a template fills in: no separator and no dot."""
 
@@ -98,7 +99,7 @@ def _tree(source: bytes) -> tree_sitter.Tree:
     def is_too_much(_: int, __: bool) -> bool:  # noqa: FBT001  (as the parser calls it)
         nonlocal steps
         steps += 1
-        return steps > _FEW_STEPS + _STEPS * len(source) or read > _most_read(source)
+        return steps > _FEW_STEPS + _STEPS * len(source)
 
     try:
         tree = tree_sitter.Parser(_language()).parse(piece, progress_callback=is_too_much)
@@ -129,20 +130,20 @@ def _most_read(source: bytes) -> int:
 
 
 def _node(cursor: tree_sitter.TreeCursor, above: list[Node], source: bytes) -> Node | None:
-    """The node at the cursor, below the last of `above`; None for a mark, which has nothing below it."""
+    """The node at the cursor, below the last of `above`; None for a mark or comment, which has nothing below it."""
     node = cursor.node
-    if node is None:
+    if node is None or node.is_extra:  # a comment
         return None
     child = Node(node.type, cursor.field_name or "", above[-1] if above else None, node.start_point.row + 1)
     if not node.is_named:
-        if above and child.role == "operator":
+        if child.role == "operator":
             above[-1].operator = child.type
-        elif above and (child.role == "kind" or child.type in _FUNCTION_KINDS):
+        elif child.role == "kind" or child.type in _FUNCTION_KINDS:
             above[-1].kind += child.type
         return None
     if above:
         above[-1].below.append(child)
-    if node.child_count == 0:
+    if node.named_child_count == 0:
         child.text = unescaped(source[node.start_byte : node.end_byte].decode("utf-8"))
     return child
 
@@ -157,20 +158,21 @@ def written(node: Node) -> str | None:
     return "".join(_pieces(node)) if any(part.type in _TEXTS for part in _parts(node)) else None
 
 
-def is_plain_text(node: Node) -> bool:
-    """Whether a text is all there: nothing is filled in."""
-    return node.type in _TEXTS and all(part.type in {"string_fragment", "escape_sequence"} for part in node.below)
+def plain(node: Node) -> str | None:
+    """The text of a string or template in which nothing is filled in; None for anything else."""
+    return written(node) if all(part.type in _PIECES for part in node.below) else None
 
 
-def _is_sum(node: Node) -> bool:
+def is_sum(node: Node) -> bool:
+    """Whether a node adds one thing to another."""
     return node.type == "binary_expression" and node.operator == "+"
 
 
 def _pieces(node: Node) -> Iterator[str]:
     for part in _parts(node):
-        if part.type in {"string_fragment", "escape_sequence"}:
+        if part.type in _PIECES:
             yield part.text
-        elif part.type not in {*_TEXTS, "comment"}:
+        elif part.type not in _TEXTS:
             yield _FILLED
 
 
@@ -179,7 +181,7 @@ def _parts(node: Node) -> Iterator[Node]:
     waiting = [node]
     while waiting:
         part = waiting.pop()
-        inside = part.type == "parenthesized_expression" or _is_sum(part)
+        inside = part.type == "parenthesized_expression" or is_sum(part)
         if not inside:
             yield part
         if inside or part.type in _TEXTS:
