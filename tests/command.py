@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -159,6 +160,17 @@ def events(state: Path) -> list[dict[str, Any]]:
     """Every line of source_events.jsonl of a record that holds."""
     assert verify(state).ok
     return [json.loads(line) for line in (state / EVENTS).read_text(encoding="utf-8").splitlines()]
+
+
+def written(state: Path) -> bytes:
+    """All that the files of a state contain but its key, which is random by itself; an engine may write meanwhile."""
+    texts = []
+    for path in state.rglob("*"):
+        if path.is_file() and path.name != "record.key":
+            with suppress(FileNotFoundError):  # a checkpoint under its first name, which has got its last one
+                texts.append(path.read_bytes())
+    assert texts
+    return b"\n".join(texts)
 
 
 def edited(bundle: str, copy: Path, edit: Callable[[dict[str, Any]], object] = lambda _: None) -> Path:

@@ -22,7 +22,7 @@ from engine.flow import Answer
 from engine.record.verify import verify
 from engine.settings import Settings
 from tests.adapters.gates import AGENT, OPTIONS, READ, last, raising, reading, registry, results, shapes
-from tests.command import lines
+from tests.command import lines, written
 from tests.conftest import lowered
 from tests.secrets.test_secrets import SHAPES
 
@@ -299,10 +299,9 @@ def test_a_secret_in_arguments_or_result_reaches_no_record(shape: str, trusting:
             own.call({"name": READ, "arguments": {"search": search}})
         own.call({"name": planted, "arguments": {planted: planted}})
         own.call({"type": "function", "function": {"name": READ, "arguments": planted}})
-    files = [path for path in state.rglob("*") if path.is_file() and path.name != "record.key"]
-    written = b"\n".join(path.read_bytes() for path in files).lower()
+    found = written(state).lower()
     for piece in planted.lower().splitlines():
-        assert piece.encode() not in written
+        assert piece.encode() not in found
     added = lines(state)[before:]
     assert READ in json.dumps(added)  # the control: the tool is named
     assert any(line["kind"] == "result" for line in added)

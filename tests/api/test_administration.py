@@ -18,7 +18,7 @@ import pytest
 from engine.state import open_store
 from engine.state.rows import ApprovalRow
 from tests.api.serving import ALLOWED, Serving, issue, serving
-from tests.command import Command, Run, lines
+from tests.command import Command, Run, lines, written
 from tests.conftest import ROOT, case
 from tests.expect import there
 from tests.processes import stop, until
@@ -108,9 +108,7 @@ def test_acts_of_the_command_line_are_recorded_by_the_running_server(own: Servin
         ("issue_token", "deny"),
         ("approve_prefix", "allow"),
     ]
-    assert issued.stdout.strip().encode() not in b"".join(
-        path.read_bytes() for path in own.state.rglob("*") if path.is_file()
-    )
+    assert issued.stdout.strip().encode() not in written(own.state)
 
 
 def test_a_token_approves_over_http_at_the_points_of_its_scope_only(own: Serving) -> None:

@@ -37,7 +37,7 @@ from engine.model import Gate as ListenerGate
 from engine.settings import Settings
 from engine.state import open_store
 from tests.api.serving import SECONDS, Reply, Serving, followed, issue, serving, until
-from tests.command import lines
+from tests.command import lines, written
 from tests.conftest import ROOT, lowered
 from tests.processes import own_port
 from tests.runners import (
@@ -836,8 +836,7 @@ SECRET_RUN: dict[str, Any] = {
 
 def everything(engine: Serving) -> bytes:
     """All that an engine wrote: its log, and every file of its state."""
-    files = [engine.log, *(path for path in engine.state.rglob("*") if path.is_file() and path.name != "record.key")]
-    return b"\n".join(path.read_bytes() for path in files)
+    return engine.log.read_bytes() + written(engine.state)
 
 
 # covers: B41 B43.2 D29.1-3

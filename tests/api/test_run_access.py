@@ -15,7 +15,7 @@ from cryptography.x509.oid import NameOID
 
 from tests.api.serving import Reply, Serving, issue, refused, serving
 from tests.api.test_access import Authority
-from tests.command import lines
+from tests.command import lines, written
 from tests.conftest import ROOT
 
 RUN: dict[str, Any] = {"agent": {"harness": "pi_core"}, "messages": [{"role": "user", "content": "hello"}]}
@@ -97,8 +97,8 @@ def test_a_scoped_token_opens_the_runner_and_no_other_does(tmp_path: Path, cache
             assert (status, code) == wanted
             assert "fix: " in told
             assert "--runner-token-file" in told
-        shown = b"".join(path.read_bytes() for path in both.gate.state.rglob("*") if path.is_file())
-        shown += both.gate.log.read_bytes() + Path(f"/proc/{both.gate.process.pid}/cmdline").read_bytes()
+        shown = written(both.gate.state) + both.gate.log.read_bytes()
+        shown += Path(f"/proc/{both.gate.process.pid}/cmdline").read_bytes()
         assert good.encode() not in shown
         assert str(token).encode() in shown  # the control
 

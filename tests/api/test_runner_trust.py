@@ -21,6 +21,7 @@ from tests.agents import policy_with
 from tests.api.serving import SECONDS, Serving, environment, issue, refused, serving, until
 from tests.api.test_access import Authority
 from tests.api.test_runner import HELLO, Agents, agents, listening, tool
+from tests.command import written
 from tests.conftest import ROOT
 from tests.facilities import needs
 from tests.platforms import platform
@@ -66,8 +67,7 @@ def test_a_sealed_secret_is_opened_for_the_callback_and_nowhere_else(sealing: tu
     posted = [(one.path, dict(one.headers)["authorization"]) for one in agents.callback.received]
     opened = f"Bearer {CANARY}"
     assert posted == [("/tools/call", opened), ("/traces", opened)]  # the control: this is where it is opened
-    shown = reply.body + agents.engine.log.read_bytes()
-    shown += b"".join(path.read_bytes() for path in agents.engine.state.rglob("*") if path.is_file())
+    shown = reply.body + agents.engine.log.read_bytes() + written(agents.engine.state)
     assert CANARY.encode() not in shown
     assert sealed.encode() not in shown
     assert agents.engine.ask("GET", "/health", control=True).json["trust_level"] == 4

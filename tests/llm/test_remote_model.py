@@ -26,7 +26,7 @@ from engine.points.llm import LlmLimits
 from engine.record.model_log import ModelLogEntry
 from engine.settings import Settings
 from tests.administration.test_stops import stopped
-from tests.command import decisions, lines
+from tests.command import decisions, lines, written
 from tests.conftest import BUNDLES
 from tests.expect import of, refused, there
 from tests.llm.server import (
@@ -521,9 +521,9 @@ def test_nothing_of_prompt_and_answer_is_recorded(world: World) -> None:
     world.server.answers(completion("canary-answer"))
     assert world.ask().text == "canary-answer"
     world.ask([{"role": "user", "content": "canary-prompt"}], target="evil.example")
-    written = b"".join(path.read_bytes() for path in world.engine.settings.state.rglob("*") if path.is_file())
+    found = written(world.engine.settings.state)
     for word in (b"canary-prompt", b"canary-answer", KEY.encode(), b"/chat/completions", b"Bearer"):
-        assert word not in written
+        assert word not in found
     assert decisions(world.engine.settings.state)
 
 

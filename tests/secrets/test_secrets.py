@@ -13,7 +13,6 @@ import json
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,11 +22,11 @@ import pytest
 
 from engine.engine import Engine
 from engine.opa.generation import Generation
-from engine.record.layout import DECISIONS, EVENTS
+from engine.record.layout import EVENTS
 from engine.secrets.patterns import find_secrets
 from engine.secrets.redaction import redact_text, replaced
 from engine.settings import OpaLimits, Settings
-from tests.command import Command, decisions, edited
+from tests.command import Command, decisions, edited, written
 from tests.conftest import NOW
 
 WORD = f"quokka{secrets.token_hex(6)}"
@@ -81,14 +80,9 @@ def engine(module_settings: Settings) -> Iterator[Engine]:
 
 
 def kept(state: Path) -> str:
-    """Everything in the state folder but the key, which is random by itself, as one text."""
-    files = [path for path in state.rglob("*") if path.is_file() and path.name != "record.key"]
-    assert {(state / DECISIONS), (state / EVENTS)} <= set(files)
-    texts = []
-    for path in files:
-        with suppress(FileNotFoundError):  # a checkpoint under its first name, which has got its last one
-            texts.append(path.read_text(encoding="utf-8", errors="replace"))
-    return "\n".join(texts)
+    """Everything in the state folder as one text."""
+    assert (state / EVENTS).exists()
+    return written(state).decode("utf-8", "replace")
 
 
 def absent(planted: str, text: str) -> None:
