@@ -23,7 +23,14 @@ from uuid import UUID
 import pytest
 from pydantic import BaseModel
 
-from admission_adapters.tools.effects import MOST_EFFECTS, Effects, ToolStoppedError, record_side_effect
+from admission_adapters.tools.effects import (
+    MOST_EFFECTS,
+    Effects,
+    ToolStoppedError,
+    record_reported,
+    record_side_effect,
+    recording,
+)
 from admission_adapters.tools.outcome import LOOKED_AT, Failure, Outcome, ResultText, ToolValidationError, cut
 from admission_adapters.tools.process import _CHILD, _messages, in_process
 from admission_adapters.tools.registering import refusal
@@ -44,14 +51,16 @@ SOON = (0.2, 2.0, 20.0)
 
 
 def call(tool: Callable[..., Any], seconds: float = 20.0, **arguments: Any) -> tuple[Outcome, list[dict[str, str]]]:
-    effects = Effects()
-    outcome = in_thread(tool, arguments, seconds, MOST, effects, StopSignal())
+    effects, stop = Effects(), StopSignal()
+    outcome = in_thread(tool, arguments, seconds, MOST, effects, stop)
+    assert not stop.awaited
     return outcome, effects.close()
 
 
 def apart(tool: Callable[..., Any], seconds: float = 20.0, **arguments: Any) -> tuple[Outcome, list[dict[str, str]]]:
-    effects = Effects()
-    outcome = in_process(tool, arguments, seconds, MOST, effects, {"KNOWN": "yes"}, StopSignal())
+    effects, stop = Effects(), StopSignal()
+    outcome = in_process(tool, arguments, seconds, MOST, effects, {"KNOWN": "yes"}, stop)
+    assert not stop.awaited
     return outcome, effects.close()
 
 
@@ -357,6 +366,8 @@ def test_a_call_has_no_more_side_effects_than_can_be_recorded() -> None:
 
 
 def test_recording_a_side_effect_without_a_permit_is_refused() -> None:
+    with recording(Effects()):
+        record_side_effect("write", id="one")
     with refused(WorkError, "engine.permit_missing"):
         record_side_effect("write", id="one")
 
@@ -518,6 +529,13 @@ def test_side_effects_with_equal_or_invalid_ids_are_all_recorded() -> None:
     _, effects = call(tool)
     assert [one["class"] for one in effects] == ["read", "destructive", "read", "read", "read"]
     assert len({one["id"] for one in effects}) == len(effects)
+
+
+def test_side_effects_that_a_process_reports_are_recorded_in_one_form() -> None:
+    effects, known = Effects(), {"id": "a", "class": "read", "target_digest": digest(b"b")}
+    for stated in ("c", {"id": 1, "class": 2, "target_digest": "d"}, {**known, "more": "e"}):
+        record_reported(effects, stated)
+    assert effects.close() == [{"id": f"effect-{number}", "class": "unknown"} for number in (0, 1)] + [known]
 
 
 def test_a_module_name_stated_by_a_tool_is_not_imported() -> None:

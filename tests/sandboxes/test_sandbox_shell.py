@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from admission_adapters.tools.effects import Effects, recording
 from admission_adapters.tools.gate import ToolGate
+from admission_adapters.tools.project_shell import ProjectShell
 from admission_adapters.tools.registry import ToolRegistry
 from admission_adapters.tools.sandbox_shell import SandboxShell
-from engine.errors import WorkError
+from engine.errors import RecordError, WorkError
 from engine.settings import Settings
 from tests.adapters.gates import AGENT, OPTIONS
 from tests.command import decisions
@@ -96,3 +100,22 @@ def test_a_run_that_is_refused_is_an_error_with_its_code(world: World) -> None:
 def test_it_runs_only_within_a_call_that_a_gate_has_permitted(world: World) -> None:
     with refused(WorkError, "engine.permit_missing"):
         SandboxShell(world.engine, AGENT, hosts=(HOST,)).sandbox_shell("true")
+
+
+@needs("bubblewrap")
+def test_the_output_of_a_run_with_a_fault_is_withheld(world: World, tmp_path: Path) -> None:
+    class Late:
+        decide = world.engine.decide
+
+        def run_shell(self, text: str, **how: Any) -> Any:
+            ran = world.engine.run_shell(text, **how)
+            assert ran.ended is not None
+            late = RecordError("the record cannot be written", remedy="free the disk")
+            return replace(ran, answer=replace(ran.answer, fault=late))
+
+    for shell in (
+        SandboxShell(Late(), AGENT).sandbox_shell,
+        ProjectShell(Late(), AGENT, folder=tmp_path).project_shell,
+    ):
+        with recording(Effects()), pytest.raises(RecordError):
+            shell("echo x")

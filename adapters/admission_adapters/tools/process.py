@@ -123,7 +123,7 @@ def _import_name(tool: Callable[..., Any]) -> tuple[str, str]:
     """The module and name by which a new process finds exactly this function."""
     module, name = getattr(tool, "__module__", None), getattr(tool, "__qualname__", None)
     found: Any = None
-    if isinstance(module, str) and isinstance(name, str) and module != "__main__":
+    if module != "__main__":
         with suppress(Exception):
             found = sys.modules[module]  # the tool came from there: nothing is imported for a name that it states
             for part in name.split("."):
