@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import functools
 import runpy
@@ -110,30 +111,6 @@ def test_an_exception_in_a_tool_is_a_failure(what: str) -> None:
     assert (outcome.result_text, failure.kind, failure.class_) == (None, "other", class_)
 
 
-UNSUPPORTED: dict[str, tuple[Callable[[], Any], str]] = {
-    "an object": (object, "a value of type `object`"),
-    "a class": (lambda: int, "a value of type `type`"),
-    "bytes in a list": (lambda: [b"x"], "a value of type `bytes`"),
-    "no number": (lambda: float("nan"), "NaN"),
-    "no end": (lambda: [float("inf")], "NaN"),
-    "a hundred thousand levels": (lambda: deep(100_000), "deeper than 64 levels"),
-    "itself": (own_reference, "deeper than 64 levels"),
-    "a list without an end": (lambda: iter(int, 1), "more than 100000 values"),
-    "a list as a key": (lambda: {(1, 2): 3}, "a key of type `tuple`"),
-}
-"""What has no form as text, and how that is told."""
-
-
-@pytest.mark.parametrize("what", UNSUPPORTED)
-def test_an_unsupported_result_type_is_a_failure_with_advice(what: str) -> None:
-    tool, told = UNSUPPORTED[what]
-    outcome, _ = call(tool)
-    failure = there(outcome.failure)
-    assert (outcome.result_text, failure.kind, failure.code) == (None, "validation", "result_unsupported")
-    assert told in there(failure.message)
-    assert "its developer has to" in there(failure.message)
-
-
 class Colour(Enum):
     RED = "red"
 
@@ -163,6 +140,40 @@ async def numbers() -> AsyncIterator[int]:
     yield 2
 
 
+async def endless() -> AsyncIterator[int]:
+    while True:
+        yield 1
+
+
+UNSUPPORTED: dict[str, tuple[Callable[[], Any], str]] = {
+    "an object": (object, "a value of type `object`"),
+    "a class": (lambda: int, "a value of type `type`"),
+    "bytes in a list": (lambda: [b"x"], "a value of type `bytes`"),
+    "no number": (lambda: float("nan"), "NaN"),
+    "no end": (lambda: [float("inf")], "NaN"),
+    "a hundred thousand levels": (lambda: deep(100_000), "deeper than 64 levels"),
+    "itself": (own_reference, "deeper than 64 levels"),
+    "a list without an end": (lambda: iter(int, 1), "more than 100000 values"),
+    "a stream without an end": (endless, "more than 100000 values"),
+    "a list as a key": (lambda: {(1, 2): 3}, "a key of type `tuple`"),
+    "a truth value as a key": (lambda: {True: 1}, "a key of type `bool`"),
+    "a class of data": (lambda: Point, "a value of type `type`"),
+    "a class of models": (lambda: Order, "a value of type `ModelMetaclass`"),
+    "fields of no tuple": (ast.Pass, "a value of type `Pass`"),
+}
+"""What has no form as text, and how that is told."""
+
+
+@pytest.mark.parametrize("what", UNSUPPORTED)
+def test_an_unsupported_result_type_is_a_failure_with_advice(what: str) -> None:
+    tool, told = UNSUPPORTED[what]
+    outcome, _ = call(tool)
+    failure = there(outcome.failure)
+    assert (outcome.result_text, failure.kind, failure.code) == (None, "validation", "result_unsupported")
+    assert told in there(failure.message)
+    assert "its developer has to" in there(failure.message)
+
+
 FORMS: dict[str, tuple[Callable[[], Any], str]] = {
     "a time": (lambda: datetime(2026, 11, 24, 9, 30, tzinfo=UTC), "2026-11-24T09:30:00+00:00"),
     "a day": (lambda: {"day": date(2026, 11, 24)}, '{"day": "2026-11-24"}'),
@@ -176,6 +187,7 @@ FORMS: dict[str, tuple[Callable[[], Any], str]] = {
     "a set": (lambda: {1}, "[1]"),
     "a tuple": (lambda: (1, "a"), '[1, "a"]'),
     "a stream of text": (words, "ab"),
+    "an empty stream": (lambda: iter(()), "[]"),
     "a generator": (lambda: (n for n in (1, 2)), "[1, 2]"),
     "an asynchronous stream": (numbers, "[1, 2]"),
 }

@@ -78,11 +78,11 @@ def _fields(value: Any) -> Mapping[Any, Any] | None:
     """The fields of a mapping, dataclass, named tuple or pydantic model."""
     if isinstance(value, Mapping):
         return value
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+    if dataclasses.is_dataclass(type(value)):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return dict(zip(value._fields, value, strict=True))
-    if not isinstance(value, type) and hasattr(type(value), "model_fields") and hasattr(value, "model_dump"):
+    if hasattr(type(value), "model_dump"):
         return value.model_dump(mode="json")  # type: ignore[no-any-return]
     return None
 

@@ -121,7 +121,7 @@ def _messages(channel: socket.socket, deadline: float, most: int) -> Iterator[An
 
 def _import_name(tool: Callable[..., Any]) -> tuple[str, str]:
     """The module and name by which a new process finds exactly this function."""
-    module, name = getattr(tool, "__module__", None), getattr(tool, "__qualname__", None)
+    module, name = str(getattr(tool, "__module__", "")), str(getattr(tool, "__qualname__", ""))
     found: Any = None
     if module != "__main__":
         with suppress(Exception):
@@ -134,4 +134,4 @@ def _import_name(tool: Callable[..., Any]) -> tuple[str, str]:
             remedy="move it to the top of a module, or register it without its own process",
             code="engine.tool_not_importable",
         )
-    return str(module), str(name)
+    return module, name
