@@ -609,8 +609,17 @@ def test_a_registry_that_fails_gives_a_result_that_is_recorded(engine: Engine) -
 
 
 def test_a_single_name_is_not_accepted_as_a_list_of_names(engine: Engine, tools: Tools) -> None:
-    with pytest.raises(TypeError):
-        gate(engine, tools, isolated=READ)
+    for option in ("isolated", "on_loop"):
+        with pytest.raises(TypeError):
+            gate(engine, tools, **{option: READ})
+
+
+def test_a_gate_without_a_run_is_one(engine: Engine, tools: Tools) -> None:
+    runs = []
+    for run in (None, None, "run-7"):
+        ToolGate(engine, tools.registry, replace(AGENT, run=run), **OPTIONS).call(reading())
+        runs.append(last(engine.settings)["run"])
+    assert (len({*runs}), runs[-1]) == (3, "run-7")
 
 
 def test_the_async_gate_lists_calls_and_waits_for_approval(settings: Settings, tools: Tools) -> None:

@@ -17,7 +17,7 @@ from admission_adapters.tools.registry import ToolRegistry
 from admission_adapters.tools.sandbox_shell import SandboxShell
 from engine.errors import RecordError, WorkError
 from engine.settings import Settings
-from tests.adapters.gates import AGENT, OPTIONS
+from tests.adapters.gates import AGENT, OPTIONS, last
 from tests.command import decisions
 from tests.expect import refused
 from tests.facilities import needs
@@ -70,6 +70,8 @@ def test_a_result_has_the_output_and_the_connections(world: World) -> None:
         ("network", "deny"),
         ("tool_result", "allow"),
     ]
+    effects = last(world.engine.settings, "tool_result")["input"]["side_effects"]
+    assert [one["class"] for one in effects] == ["execute", "network"]
 
 
 @needs("bubblewrap")
