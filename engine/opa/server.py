@@ -323,13 +323,10 @@ def fresh_folder() -> tuple[Path, int]:
 
 
 def _alive(folder: Path) -> bool:
+    """Whether an engine holds the lock of this folder, or it cannot be told, such as for want of descriptors."""
     try:
-        lock = (folder / "lock").open("r+b")
-    except OSError:
-        return False
-    with lock:
-        try:
+        with (folder / "lock").open("r+b") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return True
+    except OSError as error:
+        return not isinstance(error, FileNotFoundError)
     return False

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +16,7 @@ import pytest
 from engine.binaries import find_binary
 from engine.errors import DecideError
 from engine.opa.packed import of_points
-from engine.opa.server import Server, _rules_of
+from engine.opa.server import LONGEST_BASE, Server, _rules_of, fresh_folder
 from engine.policy_bundle.build import PolicyBundle
 from tests.expect import refused, there
 from tests.opa.served import DENIED, DOCUMENT, LIMITS, files, serving
@@ -88,6 +90,36 @@ def test_a_base_folder_of_another_user_is_refused(mode: int, owner: int, policy:
         Server.start(find_binary(), files(policy), LIMITS)
     assert caught.value.code == "policy_unavailable"
     assert not [*base.iterdir()]
+
+
+def test_a_base_folder_that_is_too_long_for_a_socket_is_refused(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    deep = short / ("x" * LONGEST_BASE)
+    deep.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(deep))
+    with pytest.raises(OSError, match="too long for a socket path"):
+        fresh_folder()
+
+
+@pytest.mark.usefixtures("short")
+def test_folders_of_dead_engines_are_removed_and_what_cannot_be_looked_at_stays() -> None:
+    (dead, left), *living = (fresh_folder() for _ in range(3))
+    os.close(left)
+    unknown = living[0][0] / "lock"
+    unknown.unlink()
+    unknown.mkdir()
+    living.append(fresh_folder())
+    assert [folder.exists() for folder in (dead, *(one for one, _ in living))] == [False, True, True, True]
+    for _, lock in living:
+        os.close(lock)
+
+
+def test_an_opa_that_is_not_ready_in_time_is_refused(policy: PolicyBundle) -> None:
+    with closing(Server.start(find_binary(), files(policy), replace(LIMITS, start_seconds=0.2))) as server:
+        os.kill(there(server.pid), signal.SIGSTOP)
+        with refused(DecideError, "policy_unavailable"):
+            server.ask("decision", DOCUMENT)
+        with pytest.raises(DecideError, match="not ready in time"):
+            server.ready()
 
 
 def test_with_points_only_their_rules_are_loaded_and_the_revision_stays(policy: PolicyBundle) -> None:
