@@ -520,9 +520,19 @@ def test_threads_of_an_async_tool_return_raise_and_terminate() -> None:
         raise OSError
 
     async def tool() -> list[Any]:
+        free, ran = threading.Event(), list[int]()
+        waiting = [asyncio.create_task(asyncio.to_thread(free.wait, 20)) for _ in range(32)]
+        late = asyncio.create_task(asyncio.to_thread(ran.append, 1))
+        await asyncio.sleep(0)
+        late.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await late
+        free.set()  # only now a thread could take it
+        await asyncio.gather(*waiting)
         numbers = await asyncio.gather(*(asyncio.to_thread(abs, one) for one in range(100)))
         with pytest.raises(OSError):  # noqa: PT011
             await asyncio.to_thread(broken)
+        assert ran == []
         return list(numbers)
 
     outcome, _ = call(tool)
