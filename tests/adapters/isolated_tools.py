@@ -54,8 +54,9 @@ def invalid(value: str) -> NoReturn:
 
 
 def leave(code: int) -> NoReturn:
-    """End the process without a word."""
+    """End the process without a word, while one that it started goes on."""
     record_side_effect("write", id="before")
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], close_fds=False)
     os._exit(code)
 
 

@@ -44,7 +44,7 @@ from engine.model import Outcome as PolicyOutcome
 from tests.adapters import isolated_tools
 from tests.adapters.gates import deep, raising
 from tests.expect import refused, there
-from tests.processes import gone
+from tests.processes import children, gone
 
 MOST = 1_000
 SOON = (0.2, 2.0, 20.0)
@@ -242,8 +242,9 @@ def test_printed_output_is_not_part_of_the_result(capsys: pytest.CaptureFixture[
     assert capsys.readouterr() == ("hello\n", "hello\n")
 
 
-def test_a_tool_process_returns_its_result_despite_its_prints() -> None:
+def test_a_tool_process_returns_its_result_despite_its_prints(capfd: pytest.CaptureFixture[str]) -> None:
     outcome, _ = apart(isolated_tools.shout, text="hello")
+    assert capfd.readouterr() == ("hello\n", "hello\n")
     assert (outcome.result_text and outcome.result_text.text) == "HELLO"
 
 
@@ -402,13 +403,34 @@ def test_a_process_that_hangs_is_killed_with_what_it_started() -> None:
     assert gone(int(effects[1]["id"].removeprefix("pid-")))
 
 
+def test_a_tool_process_ends_with_its_engine() -> None:
+    text = f"""
+import sys
+sys.path[:] = {sys.path!r}
+from admission_adapters.tools.effects import Effects
+from admission_adapters.tools.process import in_process
+from engine.model import StopSignal
+from tests.adapters import isolated_tools
+
+effects = Effects(lambda effect: print(effect["id"], flush=True))
+in_process(isolated_tools.hang, {{"duration": 600.0}}, 600.0, 100, effects, {{}}, StopSignal())
+"""
+    with subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True) as engine:
+        started = [there(engine.stdout).readline().strip() for _ in range(2)]
+        (tool,) = children(engine.pid)
+        engine.kill()
+    assert gone(tool)
+    assert gone(int(started[1].removeprefix("pid-")))
+
+
 def test_every_end_of_a_tool_process_is_reported() -> None:
     wrong, _ = apart(isolated_tools.invalid, value="abc")
     assert wrong.failure == Failure(
         "validation", "ToolValidationError", "wrong", "the value is wrong", {"argument": "value", "length": "3"}
     )
     left, effects = apart(isolated_tools.leave, code=0)
-    assert (left.failure and left.failure.class_, effects) == ("ToolProcessError", [{"id": "before", "class": "write"}])
+    assert left.failure == Failure("other", "ToolProcessError", message="the process of the tool ended by itself: 0")
+    assert effects == [{"id": "before", "class": "write"}]
     loud, _ = apart(isolated_tools.quit_loudly)
     assert (loud.failure and loud.failure.class_) == "SystemExit"
     big, _ = apart(isolated_tools.large, size=5_000_000)
