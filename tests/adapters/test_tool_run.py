@@ -36,7 +36,7 @@ from admission_adapters.tools.outcome import LOOKED_AT, Failure, Outcome, Result
 from admission_adapters.tools.process import _CHILD, _messages, in_process
 from admission_adapters.tools.registering import refusal
 from admission_adapters.tools.result import returned
-from admission_adapters.tools.thread import in_thread
+from admission_adapters.tools.thread import attempt, in_thread
 from engine.documents.canonical import digest
 from engine.errors import WorkError
 from engine.model import Level, StopSignal
@@ -318,6 +318,7 @@ def test_async_tools_run_and_are_cancelled_in_time() -> None:
         if begun.is_set():
             break
     assert cancelled.wait(60)
+    assert attempt(slow, {}, 0.01, MOST, Effects()).late
 
     async def own_timeout() -> None:
         await asyncio.wait_for(asyncio.sleep(600), 0.01)
