@@ -262,10 +262,11 @@ def test_a_validation_error_keeps_class_code_and_details() -> None:
 
 # covers: B32
 def test_long_and_many_details_are_cut() -> None:
-    details = {"seen": "b" * 5_000, "": "unnamed", "k" * 65: "long", **{str(n): n for n in range(40)}}
+    details = {"seen": "b" * 5_000, "": "unnamed", "k" * 65: "long", "k" * 64: "kept", **{str(n): n for n in range(40)}}
     outcome, _ = call(raising(ToolValidationError("wrong", "it is wrong", details)))
     cut = there(outcome.failure).details
     assert (len(cut), len(cut["seen"]), cut["-"], cut["…"]) == (32, 4_000 - 1_024, "unnamed", "long")
+    assert cut["k" * 64] == "kept"
 
 
 def test_an_invalid_validation_error_is_sanitized_or_treated_as_other() -> None:

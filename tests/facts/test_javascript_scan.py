@@ -49,6 +49,7 @@ def ids(code: str, where: str) -> list[str]:
         ("require('')", ["relative"], []),
         ("require(/**/ 'a')", ["a"], []),
         ("new require('a')", ["a"], []),
+        ("new require", ["computed"], []),
         ("b('a')", [], []),
         ("x.require('a')", ["a"], []),
         ("process.getBuiltinModule('fs')", ["fs"], []),
@@ -113,7 +114,7 @@ def test_calls_and_attributes(code: str, calls: list[str], attributes: list[str]
         ("a[i + 1]", ["member_variable"]), ("a[(i + b.c) + f(d)]", ["member_variable"]),
         ("a[i + '']", ["member_built"]), ("a[(i + (1 + ``))]", ["member_built"]),
         ("a[`b${c}`]", ["member_built"]), ("a[('b' + c)]", ["member_built"]), ("a[f('b')]", ["member_variable"]),
-        ("a['b' < c]", ["member_variable"]),
+        ("a['b' < c]", ["member_variable"]), ("a[+'b']", ["member_variable"]),
         ("x = {[a]: 1}", ["member_variable"]), ("with (a) {}", ["scope"]), ("a = <b/>", ["jsx"]),
     ],
 )  # fmt: skip
