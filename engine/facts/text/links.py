@@ -43,9 +43,9 @@ _AGAIN = 16
 """How often all of a text may be read to find the ends of tags; those that begin then are taken as never ended."""
 
 _ATTRIBUTE = re.compile(
-    r"(?i)(?<![a-z0-9_:-])(src|srcset|href|xlink:href|poster|background|data|ping|action|formaction|cite)"
-    r"\s{0,64}=\s{0,64}(?=\"([^\"]{1,8192})|'([^']{1,8192})|([^\s\"'>][^\s>]{0,8191}))"
+    r"(?i)(?<![a-z0-9_:-])(src|srcset|href|xlink:href|poster|background|data|ping|action|formaction|cite)\s{0,64}="
 )
+_VALUE = re.compile(r"\s{0,64}(?:\"([^\"]{1,8192})|'([^']{1,8192})|([^\s\"'>][^\s>]{0,8191}))")
 _STYLE = re.compile(
     r"(?i)(?:\b(?:url|image-set|src)\(|@import(?!\s{0,64}url\()|[;,]\s{0,64}url\s{0,64}=)(?:\s|/\*[^*]{0,200}\*/){0,64}"
     r"(?:[\"']|&quot;|&apos;|&#0{0,5}3[49];|&#x0{0,5}2[27];){0,2}([^\"')\s]{1,4096})"
@@ -158,29 +158,32 @@ def _label(text: str) -> str:
 
 def _attributes(text: str) -> Iterator[tuple[Kind, int, int]]:
     """Attributes with an address. One may be of several tags, as readers differ on which `<` begins one."""
-    tags = _TAG.finditer(text)
-    tag = next(tags, None)
     ends: dict[str, int] = {}
     left = _AGAIN * len(text)
-    for attribute in _ATTRIBUTE.finditer(text):
-        at, key = attribute.start(), attribute[1].lower()
-        while tag is not None and tag.start() < at:
-            end, read = _end_of_tag(text, tag.end()) if left > 0 else (len(text), 0)
-            left -= read
-            name = tag[1].lower()
-            name = name if name in _CLICKABLE else ""
-            ends[name] = max(end, ends.get(name, 0))
-            tag = next(tags, None)
-        owners = [name for name, end in ends.items() if end > at]
-        if not owners:
-            continue
-        kind: Kind = "link" if all(name in _CLICKED.get(key, ()) for name in owners) else "image"
-        start, end = attribute.span(attribute.lastindex or 0)
-        if key not in _LISTS:
-            yield kind, start, end
-            continue
-        for one in re.finditer(r"[^\s,]\S*", text[start:end]):
-            yield kind, start + one.start(), start + one.end()
+    tags = list(_TAG.finditer(text))
+    for tag, following in zip(tags, [*(one.start() for one in tags[1:]), len(text)], strict=False):
+        end, read = _end_of_tag(text, tag.end()) if left > 0 else (len(text), 0)
+        left -= read
+        name = tag[1].lower() if tag[1].lower() in _CLICKABLE else ""
+        ends[name] = max(end, ends.get(name, 0))
+        stop = min(following, max(ends.values()))
+        for attribute in _ATTRIBUTE.finditer(text, tag.end(), stop):
+            owners = [name for name, end in ends.items() if end > attribute.start()]
+            yield from _values(text, attribute, owners)
+
+
+def _values(text: str, attribute: re.Match[str], owners: list[str]) -> Iterator[tuple[Kind, int, int]]:
+    """The addresses of an attribute of one of these tags."""
+    value, key = _VALUE.match(text, attribute.end()), attribute[1].lower()
+    if value is None:
+        return
+    kind: Kind = "link" if all(name in _CLICKED.get(key, ()) for name in owners) else "image"
+    start, end = value.span(value.lastindex or 0)
+    if key not in _LISTS:
+        yield kind, start, end
+        return
+    for one in re.finditer(r"[^\s,]\S*", text[start:end]):
+        yield kind, start + one.start(), start + one.end()
 
 
 def _end_of_tag(text: str, at: int) -> tuple[int, int]:
