@@ -17,7 +17,7 @@ from engine.secrets.lines import Span, line_at, pieces_with_runs
 from engine.secrets.stand_ins import stands_in
 
 _PART = re.compile(
-    r"(?:\[(?P<set>[A-Za-z0-9_~./+=:@ -]+)\]|(?P<one>[A-Za-z0-9_~/:@=-]))(?:\{(?P<count>[0-9]{1,4}(?:,[0-9]{0,4})?)\})?"
+    r"(?:\[(?P<set>[A-Za-z0-9_~./+=:@? -]+)\]|(?P<one>[A-Za-z0-9_~/:@=-]))(?:\{(?P<count>[0-9]{1,4}(?:,[0-9]{0,4})?)\})?"
 )
 _RANGE = re.compile(r"([A-Za-z0-9])-([A-Za-z0-9])|(.)")
 _ALPHABETS = ("0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
@@ -123,12 +123,13 @@ class Form:
 class SecretForms:
     """All forms of a policy. `options` are command options with a secret as value: `-p *`, where `*` is the secret.
 
-    `published` are values that look like secrets and are none.
+    `published` are values that look like secrets and are none, `ids` patterns of ids that only look random.
     """
 
     forms: frozenset[Form] = frozenset()
     options: frozenset[tuple[str, str]] = frozenset()
     published: frozenset[str] = frozenset()
+    ids: frozenset[str] = frozenset()
     known: bool = True
 
     @classmethod
@@ -143,13 +144,15 @@ class SecretForms:
         )
         options = values["options"].items()
         handed = frozenset((program, option) for program, names in options for option in names)
-        return cls(forms, handed, frozenset(values.get("published", ())))
+        ids = frozenset(values.get("ids", {}).values())
+        return cls(forms, handed, frozenset(values.get("published", ())), ids)
 
     def __or__(self, other: SecretForms) -> SecretForms:
-        """The forms of both, and what both know as published; known forms replace unknown ones."""
+        """The forms of both, and what both know as published or as an id; known forms replace unknown ones."""
         if not (self.known and other.known):
             return self if self.known else other
-        return SecretForms(self.forms | other.forms, self.options | other.options, self.published & other.published)
+        published, ids = self.published & other.published, self.ids & other.ids
+        return SecretForms(self.forms | other.forms, self.options | other.options, published, ids)
 
     def unpublished(self, text: str) -> str:
         """The text with blanks in the place of published values that are no part of a longer word."""
@@ -157,6 +160,10 @@ class SecretForms:
             if value in text:
                 text = re.sub(f"{_BEFORE}{re.escape(value)}{_BEHIND}", " " * len(value), text)
         return text
+
+    def without_ids(self, text: str) -> str:
+        """The text with blanks in the place of ids that are no part of a longer word, for the search for random text."""
+        return self._ids.sub(lambda match: " " * len(match[0]), text) if self.ids else text
 
     def spans(self, text: str) -> Iterator[Span]:
         """Spans of vendors' secrets and of secrets passed to programs; they may overlap."""
@@ -218,6 +225,10 @@ class SecretForms:
             for program, names in programs.items()
         )
         return re.compile("|".join(each))
+
+    @cached_property
+    def _ids(self) -> re.Pattern[str]:
+        return re.compile(f"(?<![A-Za-z0-9+_.-])(?:{'|'.join(sorted(self.ids))})(?![A-Za-z0-9+_=-])")
 
     @cached_property
     def _begins(self) -> re.Pattern[str]:

@@ -76,6 +76,8 @@ def find_credentials(text: str, forms: SecretForms) -> Iterator[Span]:
         yield from placed(forms.spans(reading))
         lines = Lines(reading)
         for finder in _finders(lines):
+            if finder is randomness.FINDER and next(lines.with_runs(), None):
+                lines = Lines(forms.without_ids(reading))
             if finder.secrets is not None:
                 yield from placed(finder.secrets(lines))
 

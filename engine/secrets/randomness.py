@@ -53,8 +53,8 @@ _PATH_OR_URL = re.compile(
     r"|(?<![\w.~/+-])(?:~|\.{0,2})/(?=[a-z._-]{1,40}/))[^\s\"'<>?#]*"
 )
 """A URL without its query, or a path: not what looks like one because base64 has slashes too."""
-_BETWEEN_WORDS = re.compile(r"/|(?<![A-Za-z0-9])(?:[0-9a-f]{7,12}|[0-9a-f]{24})(?![A-Za-z0-9])")
-"""What separates the words of a path or URL: slashes, and the short ids of commits, articles and collections."""
+_BETWEEN_WORDS = re.compile(r"/|(?<![A-Za-z0-9])(?:[0-9a-f]{7,12}|[0-9a-f]{24}|[0-9a-f]{32})(?![A-Za-z0-9])")
+"""What separates the words of a path or URL: slashes, and the ids of commits, articles, collections and pages."""
 _LONGER = re.compile(rf"-----BEGIN|{_FILE}[A-Za-z0-9+/]{{60,}}(?:\\n|\n)")
 """A certificate, or a file in several lines."""
 _ENCODED = re.compile(r"(?<![A-Za-z0-9+/_-])e[wy][A-Za-z0-9+/_-]{20,}={0,2}(?![A-Za-z0-9+/_.=-])")

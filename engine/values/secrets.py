@@ -44,3 +44,7 @@ class Secrets(Model):
     published: Items[Annotated[str, StringConstraints(pattern=r"^[!-~]{16,512}$")]] = Field(
         description="Values that vendors publish as examples and that are no secrets. Deleting one refuses more."
     )
+    ids: Mapping[Word, Rest] = Field(
+        description="Patterns of ids that only look random, and are no secrets for that alone. Deleting one refuses "
+        "more."
+    )

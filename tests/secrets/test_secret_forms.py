@@ -43,6 +43,8 @@ def test_a_credential_is_a_secret(name: str) -> None:
 BYTES = random.Random(7).randbytes(600)  # noqa: S311
 PICTURE = base64.b64encode(BYTES).decode()
 LOCK = base64.b64encode(BYTES[:64]).decode()
+URL_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+URL_SAFE = text(64, URL_LETTERS)
 ANSWERS = [
     *((prefix, 32, HEX) for prefix in ("call_", "chatcmpl-", "chatcmpl-tool-", "cmpl-", "req_", "batch_", "trace_")),
     *((prefix, 22, ascii_letters) for prefix in ("toolu_bdrk_01", "toolu_vrtx_01", "srvtoolu_01", "msg_bdrk_01")),
@@ -120,7 +122,54 @@ HARMLESS = {
     "netrc with placeholders": "machine example.org\nlogin example-username\npassword example-password\n",
     "name with a version": "handlers: GetOrgsProjectsV2ItemsByProjectByItemID",
     "long name": "def BenchmarkTemplateStringVsConcatVsSprintf(): ...",
+    "page of notes": f"https://www.notion.so/team/Plan-{text(32, HEX)}",
+    "document": f"https://docs.google.com/document/d/1{URL_SAFE[:43]}/edit#heading=h.5dnsipzz5fk",
+    "id of a document": f'{{"documentId": "1{URL_SAFE[:43]}"}}',
+    "file of a drive": f"https://drive.google.com/open?id=1{URL_SAFE[:32]}",
+    "form": f"https://docs.google.com/forms/d/e/1FAIpQLS{URL_SAFE[:49]}/viewform",
+    "event": f"https://www.google.com/calendar/event?eid={URL_SAFE[:48]}",
+    "meeting": f"https://teams.microsoft.com/l/meetup-join/19%3ameeting_{text(48)}%40thread.v2/0",
+    **{f"mail {start}": start + text(120, URL_LETTERS) + "AAA=" for start in ("AAMkA", "AAQkA", "AQMkA")},
+    "mail of a thread": f"In-Reply-To: <CA+{text(50)}@mail.gmail.com>",
+    **{
+        f"click {start}": f"https://shop.example.com/?a=1&{start}{text(60, URL_LETTERS)}"
+        for start in ("gclid=Cj0KCQ", "gclid=CjwKC", "gclid=EAIaIQobChMI", "fbclid=IwAR", "fbclid=IwZXh0bg")
+    },
+    "click on Bing": f"https://shop.example.com/?msclkid={text(32, HEX)}",
+    "tag of an upload in parts": f'"ETag": "\\"{text(32, HEX)}-12\\""',
+    "run": f"runs:/{text(32, HEX)}/model",
+    "content": f"ipfs://Qm{text(44)}",
+    "fingerprint of a host": "ED25519 key fingerprint is SHA256:" + base64.b64encode(BYTES[:32]).decode().rstrip("="),
+    "protein": "MKTAYIAKQRQISFVKSHFSRQLEERLGLIEVQAPILSRVGDGTQDNLSGAEKAVQVKVKALPDAQFEVV",
+    "password of RFC 7617": "Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==",
 }
+
+NEARLY_IDS = [
+    *(f"1{URL_SAFE[:length]}" for length in (33, 42, 44)), f"1{URL_SAFE[:43]}=", f"x1{URL_SAFE[:43]}",
+    f"2{URL_SAFE[:43]}", f"token=1{URL_SAFE[:43]}", f"1{URL_SAFE[:20]}.{URL_SAFE[:43]}",
+    "https://docs.google.com/document/d/ghp_" + text(36), f"https://docs.google.com/document/d/{text(40)}/edit",
+    f"1FAIpQLS{URL_SAFE[:40]}", f"calendar/event?eid={URL_SAFE[:48]}.{text(43)}", f"event?eid={URL_SAFE[:48]}",
+    f"19%3ameeting_{text(80)}", f"<CA+{text(50)}@mail.example.com>", f"<{text(50)}@mail.gmail.com>",
+    f"AAMkA{text(60)}", f"AAMkB{text(120)}", f"?gclid={text(60)}", f"?token=Cj0KCQ{text(60)}",
+    f"?gclid=Cj0KCQ{text(200)}", f"?xgclid=Cj0KCQ{text(60)}", "?gclid=Cj0KCQ-ghp_" + text(36),
+    f"?fbclid={text(60)}", f"?msclkid={text(40)}", f"?session-msclkid-{text(32, HEX)}", f"{text(32, HEX)}-{text(12)}",
+    f"orders_api_key_{text(32, HEX)}", f"key={text(32, HEX)}-12", f"Qm{text(60)}",
+    f"SHA256:{text(60)}", f"MD5:{text(43)}", "MKTAYIAKQRQIS" + text(40),
+    "Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZT==", f"https://a.example.com/api-{text(33, HEX)}",
+]  # fmt: skip
+"""What an id looks like, with another name, length or alphabet, or with a key in its place."""
+
+
+@pytest.mark.parametrize("value", NEARLY_IDS)
+def test_what_only_resembles_an_id_is_a_secret(value: str) -> None:
+    assert is_secret(value, FORMS)
+
+
+@pytest.mark.parametrize("name", ["document", "click gclid=Cj0KCQ", "protein"])
+def test_an_id_is_a_secret_without_the_row_that_knows_it_and_is_taken_out_of_records(name: str) -> None:
+    assert is_secret(HARMLESS[name], replace(FORMS, ids=frozenset()))
+    assert is_secret(HARMLESS[name], UNKNOWN_FORMS)
+    assert next(find_secrets(HARMLESS[name], FORMS), None) is not None
 
 
 @pytest.mark.parametrize("word", [SECRETS["aws secret key"], SECRETS["random base64"], text(40)])
