@@ -17,7 +17,8 @@ from engine.secrets.lines import Span, line_at, pieces_with_runs
 from engine.secrets.stand_ins import stands_in
 
 _PART = re.compile(
-    r"(?:\[(?P<set>[A-Za-z0-9_~./+=:@? -]+)\]|(?P<one>[A-Za-z0-9_~/:@=-]))(?:\{(?P<count>[0-9]{1,4}(?:,[0-9]{0,4})?)\})?"
+    r"(?:\[(?P<set>[A-Za-z0-9_~./+=:@? -]+)\]|(?P<one>[A-Za-z0-9_~/:@=-]))"
+    r"(?:\{(?P<count>[0-9]{1,4}(?:,[0-9]{0,4})?)\})?"
 )
 _RANGE = re.compile(r"([A-Za-z0-9])-([A-Za-z0-9])|(.)")
 _ALPHABETS = ("0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
@@ -162,7 +163,7 @@ class SecretForms:
         return text
 
     def without_ids(self, text: str) -> str:
-        """The text with blanks in the place of ids that are no part of a longer word, for the search for random text."""
+        """The text with blanks in the place of ids that are no part of a longer word: what may look random."""
         return self._ids.sub(lambda match: " " * len(match[0]), text) if self.ids else text
 
     def spans(self, text: str) -> Iterator[Span]:

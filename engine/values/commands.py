@@ -96,6 +96,15 @@ class Program(Model):
         description="Whether none of its options, listed or not, can do more than read and print. The files that "
         "`find` prints for `xargs` are then words of it, as those of `names` are.",
     )
+    counts: bool = Field(
+        default=False,
+        description="Whether it shows at most sizes, numbers and times of the files that its words name, and lists no "
+        "folder. With `only_reads`, `find` may give it any files, and links.",
+    )
+    shallow: Items[Option] = Field(
+        default=(),
+        description="Options of `none` with which it shows only the names that its words match, even `..`: `ls -d`.",
+    )
     links: bool = Field(
         default=False, description="Whether it can make links, after which `..` may be another folder than it seems."
     )

@@ -468,6 +468,41 @@ def test_xargs_reads_the_files_that_find_names(text: str, found: tuple[str, ...]
     assert ("word", "input") not in {(part.kind, part.name) for part in facts(text)[-1].parts}
 
 
+@pytest.mark.parametrize("command", ["| xargs -0 wc -l", "| xargs stat -c %s", "-exec wc -l '{}' +"])
+@pytest.mark.parametrize("tests", ["a -name '*.c'", "a -type f", "a -type f -name '*'", "a -name '*.c' -o -type f"])
+def test_what_only_counts_may_get_any_file_below_the_folder(tests: str, command: str) -> None:
+    last = facts(f"find {tests} {command}")[-1]
+    assert {"a/", "a/.c"}.intersection(last.rest)
+    assert ("word", "input") not in {(part.kind, part.name) for part in last.parts}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "find -L a -name '*.c' | xargs wc -l", "find a -follow | xargs wc -l", "find ../a -type f | xargs wc -l",
+        "find a -name '*.c' -fprint x | xargs wc -l", "find a -name '*.c' -printf '%l' | xargs wc -l",
+        "find a -name '*.c' | xargs wc --files0-from", "find a -name '*.c' | xargs ls", "find $a -type f | xargs wc -l",
+        "find a -name '*.c' | xargs sh -c 'wc -l'", "find a -name '*.c' | xargs ./wc -l", "find a | cat | xargs wc -l",
+        "find -L a -name '*.c' -exec wc -l '{}' +", "find a -name '*.c' -exec ls '{}' +",
+    ],
+)  # fmt: skip
+def test_any_other_files_and_programs_are_not_known(text: str) -> None:
+    assert not any({"a/", "a/.c"}.intersection(one.rest) for one in facts(text))
+
+
+@pytest.mark.parametrize("text", ["ls -d .*", "ls -ld .*", "ls --directory a .?", "ls -d a/.*"])
+def test_a_list_of_names_may_have_the_folder_above(text: str) -> None:
+    assert ("word", "pattern") not in named(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["ls .*", "ls -a .*", "ls -d .*/*", "ls -d .?/x*", "ls .* -d", "cat -d .*", "stat .*", "ls -D .*", "ls -- -d .*"],
+)
+def test_a_pattern_for_the_folder_above_is_not_known_elsewhere(text: str) -> None:
+    assert ("word", "pattern") in named(text)
+
+
 @pytest.mark.parametrize(
     "tests",
     [

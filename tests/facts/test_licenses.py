@@ -336,6 +336,8 @@ def test_an_alias_is_resolved_to_its_license_id(label: str, alternatives: object
         *("CC0: Public Domain", "Attribution 4.0 International (CC BY 4.0)", "ODC Attribution License (ODC-By)"),
         *("Creative Commons Attribution Share Alike 4.0 International", "U.S. Government Works", "lov2"),
         *("https://www.usa.gov/government-works", "https://cdla.dev/permissive-2-0/", "llama4"),
+        *("Apache License v2.0", "GNU GPL v3", "LGPL v2.1+", "Open Database License (ODbL)", "ODC Attribution License"),
+        *("US Government Work", "CC BY 4.0 International", "Historical Permission Notice and Disclaimer (HPND)"),
         # Debian, R, Fedora
         *("GPL-2+", "LGPL-3", "GPL (>= 2)", "MIT + file LICENSE", "BSD_3_clause + file LICENSE", "ASL 2.0", "MPLv2.0"),
         *("AFL-2.1", "GPL-1.0-or-later", "OFL-1.1-no-RFN", "CC-BY-3.0-US", "W3C-20150513", "Unicode-DFS-2016"),
@@ -353,6 +355,7 @@ def test_labels_of_data_sets_have_a_row(label: str) -> None:
     [
         *("BSD License", "License :: OSI Approved :: BSD License", "Apache Software License", "GPL", "cc-by", "other"),
         *("Creative Commons Attribution", "Database: Open Database, Contents: © Original Authors", "PSF License"),
+        *("Apache License", "GNU GPL", "LGPL", "CC BY International", "MIT/Apache-2.0", "MIT, Apache-2.0", "Government Work"),
     ],
 )
 def test_labels_that_leave_the_license_or_its_version_open_have_no_row(label: str) -> None:

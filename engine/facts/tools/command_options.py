@@ -113,8 +113,8 @@ def read(words: Sequence[ShellWord], rows: Rows, before: Sequence[ShellWord] = (
 
 
 def _climbs(pattern: str) -> bool:
-    """Whether a name in a pattern of file names may be `..`, as `.*` and `.?` are for shells other than bash 5.2."""
-    return any(part.startswith(".") and part != ".." and fnmatchcase("..", part) for part in pattern.split("/"))
+    """Whether this pattern of a file name may be `..`, as `.*` and `.?` are for shells other than bash 5.2."""
+    return pattern.startswith(".") and pattern != ".." and fnmatchcase("..", pattern)
 
 
 class _Reader:
@@ -202,13 +202,19 @@ class _Reader:
         return self._operand(word, index)
 
     def _unknown(self, word: ShellWord, index: int) -> None:
-        if word.pattern and (self._is_code() or _climbs(word.value or "")):
+        if word.pattern and (self._is_code() or self._climbs(word.value or "")):
             self._part("word", "pattern", index)
         elif word.pattern:
             if (word.value or "").startswith(("*", "?", "[")):
                 self._part("pattern", "pattern", index)
         elif word.unknown != "process":
             self._part("word", word.unknown, index)
+
+    def _climbs(self, pattern: str) -> bool:
+        """Whether it may get to files above the folder; the name `..` alone is none of them."""
+        *folders, name = pattern.split("/")
+        shallow = any(part.name in self._row.get("shallow", ()) for part in self.reading.parts)
+        return any(map(_climbs, folders)) or (_climbs(name) and not shallow)
 
     def _option_pattern(self, word: ShellWord, index: int) -> int:
         """A pattern that is an option, as `--include=*.py`, or may become one, as `-x*`."""
@@ -334,7 +340,7 @@ class _Reader:
         """
         end = next((at for at in range(start, len(self._words)) if self._words[at].value in {";", "+"}), None)
         words = (*([ShellWord(glued)] if glued else ()), *self._words[start:end])
-        found = found_files(self._words[1 : start - 1], self._row)
+        found = found_files(self._words[1 : start - 1], self._row, counted=self._counts(words))
         named = tuple(one for word in words for one in (found if word.value == "{}" and found else (word,)))
         inner = tuple(
             ShellWord(None, unknown="input") if word.value is None or "{}" in word.value else word
@@ -346,6 +352,9 @@ class _Reader:
             values = (word.value or "" for before, word in pairwise(words) if (before.value or "").startswith("-"))
             self.reading.texts += [value.replace("{}", _UNKNOWN) for value in values if "{}" in value]
         return 0 if end is None else end + 1
+
+    def _counts(self, words: Sequence[ShellWord]) -> bool:
+        return bool(words) and self._rows.get(words[0].value or "", {}).get("counts", False)
 
     def _only_reads(self, words: Sequence[ShellWord]) -> bool:
         """Whether a command can do nothing but read the files that it names, perhaps by a script that is judged."""
@@ -456,7 +465,7 @@ class _Reader:
     def _with_found(self, words: Sequence[ShellWord]) -> tuple[ShellWord, ...]:
         """These words with the files that the command before has found; none if it may print or this may do more."""
         program = self._before[0].value or "" if self._before else ""
-        found = found_files(self._before[1:], self._rows.get(program, {}))
+        found = found_files(self._before[1:], self._rows.get(program, {}), counted=self._counts(words))
         plain = all(self._keeps_needle(part) for part in self.reading.parts)
         named = tuple(one for word in words for one in (found if self._fills(word) else (word,)))
         named = named if self._replaced else (*named, *found)

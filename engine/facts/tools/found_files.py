@@ -14,10 +14,11 @@ _MOST_GROUPS = 8
 _NAMED = re.compile(r"[\w*][\w*.-]*\.\w+")
 
 
-def found_files(words: Sequence[ShellWord], row: Mapping[str, Any]) -> tuple[ShellWord, ...]:
+def found_files(words: Sequence[ShellWord], row: Mapping[str, Any], *, counted: bool) -> tuple[ShellWord, ...]:
     """The files that are found below folders by names with a known end: `src/.py` for `src -type f -name '*.py'`.
 
-    None if these words say more than that: what is found may then be any file.
+    None if these words say more than that: what is found may then be any file. Files that are only `counted` may be any
+    below the folders, and links.
     """
     if any(word.value is None or word.pattern for word in words):
         return ()
@@ -29,9 +30,9 @@ def found_files(words: Sequence[ShellWord], row: Mapping[str, Any]) -> tuple[She
     if tests.count("(") > _MOST_GROUPS or any(folder.startswith("..") for folder in folders):
         return ()
     names, unlinked = _Tests(tests, row).any_of()
-    if tests or not unlinked:
+    if tests or not (unlinked or counted):
         return ()
-    ends = [name.replace("*", "") for name in sorted(names)]
+    ends = [name.replace("*", "") for name in sorted(names or ({""} if counted else ()))]
     return tuple(ShellWord(f"{folder.rstrip('/')}/{end}") for folder in folders for end in ends)
 
 
