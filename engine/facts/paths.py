@@ -89,10 +89,14 @@ def canonical_folder(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Lead:
-    """Whether a path passes a symbolic link, and the path with the first one replaced where that can be read."""
+    """Whether a path passes a symbolic link, and the path with the first one replaced where that can be read.
+
+    `kept`: only the owner of the system can change this link, and it leads to the same place for every process.
+    """
 
     links: Links
     path: str | None = None
+    kept: bool = False
 
 
 def lead(path: str) -> Lead:
@@ -100,17 +104,24 @@ def lead(path: str) -> Lead:
 
     No link is followed. What is not there cannot be a link, and nothing below it can.
     """
-    place, parts = "", path.strip("/").split("/")
+    place, parts, above = "", path.strip("/").split("/"), [os.lstat("/")]
     for index, part in enumerate(parts, 1):
         folder, place = place, f"{place}/{part}"
         try:
-            if stat.S_ISLNK(os.lstat(place).st_mode):
-                return Lead("linked", _replaced(folder, str(Path(place).readlink()), parts[index:]))
+            found = os.lstat(place)
+            if stat.S_ISLNK(found.st_mode):
+                kept = all(map(_is_kept, above)) and found.st_dev == above[0].st_dev  # `/proc/self` is another for each
+                return Lead("linked", _replaced(folder, str(Path(place).readlink()), parts[index:]), kept)
+            above.append(found)
         except (FileNotFoundError, NotADirectoryError):
             return Lead("none")
         except (OSError, ValueError):
             return Lead("unknown")
     return Lead("none")
+
+
+def _is_kept(folder: os.stat_result) -> bool:
+    return folder.st_uid == 0 and not folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def links_met(pattern: str, most: int) -> tuple[list[str] | None, int]:

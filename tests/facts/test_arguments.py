@@ -337,6 +337,22 @@ def test_a_path_reports_links_and_its_position_below_the_folder() -> None:
     assert walked({"path": "/work/a"}, cwd=None).paths[0].below_cwd is None
 
 
+@pytest.mark.parametrize(
+    ("leads", "found"),
+    [
+        ({"/a": Lead("linked", "/b", kept=True)}, [("/a", "followed"), ("/b", "none")]),
+        ({"/a": Lead("linked", "/b", kept=True), "/b": Lead("linked", "/c")}, [("/a", "followed"), ("/b", "linked")]),
+        ({"/a": Lead("linked", "/a", kept=True)}, [("/a", "followed")]),
+        ({"/a": Lead("linked", None, kept=True)}, [("/a", "linked")]),
+        ({"/a": Lead("linked", "/../b", kept=True)}, [("/a", "followed"), (None, "unknown")]),
+        ({"/a": Lead("linked", "/b")}, [("/a", "linked")]),
+    ],
+)
+def test_the_target_of_a_link_that_only_root_can_change_is_a_path_too(leads: dict[str, Lead], found: object) -> None:
+    facts = walk({"path": "/a"}, TYPES, "/work", FORMS, lambda path: leads.get(path, Lead("none")), ROWS)
+    assert [(one.path, one.links) for one in facts.paths] == found
+
+
 # covers: B10
 @pytest.mark.parametrize(
     ("arguments", "commands"),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.facts.paths import canonical_folder, collapsed, lead, looks_like_path, path_facts
+from engine.facts.paths import Lead, canonical_folder, collapsed, lead, looks_like_path, path_facts
 
 
 # covers: B07
@@ -98,6 +98,14 @@ def test_links_are_seen_and_not_followed(tmp_path: Path) -> None:
     assert lead(f"{real}/folder/file/below").links == "none"
     for name in ("to_folder", "to_folder/file", "to_nothing", "to_nothing/x", "folder/to_file", "loop/x"):
         assert lead(f"{real}/{name}").links == "linked", name
+
+
+def test_only_links_that_root_alone_can_change_are_kept(tmp_path: Path) -> None:
+    assert lead("/etc/os-release") in {Lead("linked", "/usr/lib/os-release", kept=True), Lead("none")}
+    (tmp_path / "link").symlink_to("/usr/lib/os-release")
+    for other in (f"{os.path.realpath(tmp_path)}/link", "/proc/self/environ", "/dev/fd/0", "/proc/mounts"):
+        assert lead(other).links == "linked"
+        assert not lead(other).kept, other
 
 
 @pytest.mark.parametrize(

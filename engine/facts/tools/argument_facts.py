@@ -23,8 +23,11 @@ one.
 COVERED = ("value", "sql_postgres", "sql_mysql", "sql_sqlite")
 """The types whose values an allow rule has to cover by conditions."""
 
-Links = Literal["none", "linked", "unknown"]
-"""Whether a path passes a symbolic link; `unknown`: it could not be examined."""
+Links = Literal["none", "linked", "followed", "unknown"]
+"""Whether a path passes a symbolic link; `unknown`: it could not be examined.
+
+`followed`: only the owner of the system can change the link, and the path that it leads to counts too.
+"""
 
 Form = Literal["argv", "text"]
 """A command as a list of words, or as one text."""

@@ -36,7 +36,6 @@ from engine.facts.tools.argument_facts import (
     Destination,
     Form,
     FoundPath,
-    Links,
 )
 from engine.facts.tools.command_options import Rows
 from engine.facts.tools.command_text import is_command
@@ -419,7 +418,8 @@ class _Walk(Walked):
         here = text in {".", "./"} and self._cwd is not None
         facts = path_facts(cast("str", self._cwd) if here else _HERE.sub("", text), self._cwd)
         name, path = self._id("paths", at), facts.path
-        links: Links = "unknown" if path is None else self._lead(path).links
+        found = Lead("unknown") if path is None else self._lead(path)
+        target = found.path if found.kept else None
         self.paths.append(
             FoundPath(
                 id=name,
@@ -428,9 +428,11 @@ class _Walk(Walked):
                 canonical=facts.canonical,
                 path=path,
                 below_cwd=facts.below,
-                links=links,
+                links=found.links if target is None else "followed",
             )
         )
+        if target is not None and all(target != listed.path for listed in self.paths):
+            self._path(target, at)
 
     def _lead(self, path: str) -> Lead:
         if path not in self._leads:

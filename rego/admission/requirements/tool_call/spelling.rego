@@ -55,7 +55,8 @@ path_canonical(path) if words.no_name(path)
 
 # METADATA
 # title: No path passes through a symbolic link
-# description: A link may lead outside the paths that a rule allows.
+# description: A link may lead outside the paths that a rule allows. Where only the owner of the system can change it, as
+#   /etc/os-release, the path that it leads to counts like a path of the call.
 # custom:
 #   code: path_linked
 #   waivable: false
@@ -65,7 +66,7 @@ path_canonical(path) if words.no_name(path)
 #   after: [path_not_canonical]
 # labels:
 #   row: A103
-unlinked(path) if path.links in {"none", "unknown"}
+unlinked(path) if path.links in {"none", "followed", "unknown"}
 
 unlinked(path) if words.no_name(path)
 
@@ -84,7 +85,7 @@ unlinked(path) if words.no_name(path)
 #   after: [path_not_canonical]
 # labels:
 #   row: A103
-inspected(path) if path.links in {"none", "linked"}
+inspected(path) if path.links in {"none", "followed", "linked"}
 
 inspected(path) if words.no_name(path)
 

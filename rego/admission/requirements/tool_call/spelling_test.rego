@@ -68,18 +68,21 @@ test_path_canonical if {
 }
 
 test_unlinked if {
-	found := {links | some links in ["none", "unknown", "linked", null]; spelling.unlinked({"links": links})}
-	found == {"none", "unknown"}
+	found := {links | some links in ["none", "followed", "unknown", "linked", null]; spelling.unlinked({"links": links})}
+	found == {"none", "followed", "unknown"}
 	not spelling.unlinked({"id": "a"})
 }
 
 test_looked_at if {
 	found := {[tool, links] |
 		some tool in ["here", "there", "unheard of"]
-		some links in ["none", "unknown", "linked", null]
+		some links in ["none", "followed", "unknown", "linked", null]
 		spelling.inspected({"links": links}) with input as {"call": {"tool": tool}} with data.policy as _policy
 	}
-	every_tool := {[tool, links] | some tool in ["here", "there", "unheard of"]; some links in ["none", "linked"]}
+	every_tool := {[tool, links] |
+		some tool in ["here", "there", "unheard of"]
+		some links in ["none", "followed", "linked"]
+	}
 	found == every_tool | {["there", "unknown"]}
 	not spelling.inspected({"id": "a"}) with input as {"call": {"tool": "there"}} with data.policy as _policy
 	not spelling.inspected({"links": "unknown"}) with input as {} with data.policy as _policy
