@@ -32,6 +32,8 @@ def updated(folder: Path, limits: ReadLimits, progress: Callable[[int, int], Non
     Raises GatherError when the document or a file cannot be read, or a record has no `sha256` on its own line.
     """
     name = str(folder / DOCUMENT)
+    if not (folder / DOCUMENT).exists():
+        raise GatherError(f"the folder has no `{DOCUMENT}`", remedy="start one with `engine source init`")
     text = read_bytes(folder / DOCUMENT, limits.document_bytes, name).decode("utf-8", "surrogateescape")
     document = load(text.encode("utf-8", "surrogateescape"), name, limits)
     if not isinstance(document.value, dict):

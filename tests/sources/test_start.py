@@ -418,6 +418,11 @@ def test_a_hash_that_cannot_be_written_alone_is_refused(document: str, said: str
     assert there(refused.value.where).file == str(folder / "bundle.yaml")
 
 
+def test_hashes_need_a_document(command: Command, tmp_path: Path) -> None:
+    done = command("source", "hash", files(tmp_path / "f", {"a.csv": b"1"}))
+    done.refused("the folder has no `bundle.yaml`", "start one with `engine source init`")
+
+
 @pytest.mark.parametrize("old", ["null", "TODO", "''", "", "a" * 63, "F" * 64])
 def test_whatever_word_is_in_the_place_of_a_hash_is_replaced(old: str, tmp_path: Path) -> None:
     document = "records:\n- {{path: a.csv, sha256: {}}}\n{}"
