@@ -26,7 +26,8 @@ COVERED = ("value", "sql_postgres", "sql_mysql", "sql_sqlite")
 Links = Literal["none", "linked", "followed", "unknown"]
 """Whether a path passes a symbolic link; `unknown`: it could not be examined.
 
-`followed`: only the owner of the system can change the link, and the path that it leads to counts too.
+`followed`: it is outside of the working folder, only the owner of the system can change it, and the path that it leads
+to counts too.
 """
 
 Form = Literal["argv", "text"]

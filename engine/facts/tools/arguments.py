@@ -419,7 +419,7 @@ class _Walk(Walked):
         facts = path_facts(cast("str", self._cwd) if here else _HERE.sub("", text), self._cwd)
         name, path = self._id("paths", at), facts.path
         found = Lead("unknown") if path is None else self._lead(path)
-        target = found.path if found.kept else None
+        target = found.path if found.kept and facts.below is None else None
         self.paths.append(
             FoundPath(
                 id=name,

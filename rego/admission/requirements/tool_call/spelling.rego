@@ -56,7 +56,7 @@ path_canonical(path) if words.no_name(path)
 # METADATA
 # title: No path passes through a symbolic link
 # description: A link may lead outside the paths that a rule allows. Where only the owner of the system can change it,
-#   as /etc/os-release, the path that it leads to counts like a path of the call.
+#   as /etc/os-release, and not in the working folder, the path that it leads to counts like a path of the call.
 # custom:
 #   code: path_linked
 #   waivable: false
