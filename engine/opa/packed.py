@@ -60,7 +60,7 @@ def _files(data: bytes) -> Mapping[str, bytes]:
     try:
         for header in _headers(tar):
             title = printable(header.name)
-            if header.type != tarfile.REGTYPE or header.sparse is not None:
+            if header.type != tarfile.REGTYPE:
                 raise _DamagedError(f"the member `{title}` is not a regular file")
             if "\\" in header.name or not {"", ".", ".."}.isdisjoint(header.name.split("/")):
                 raise _DamagedError(f"the member `{title}` has a path outside the archive")

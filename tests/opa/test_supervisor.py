@@ -136,9 +136,10 @@ def test_while_it_is_down_every_call_is_refused_at_once(policy: PolicyBundle) ->
 
     with supervised(policy, PATIENT, restart_first_seconds=600) as (supervisor, events):
         dead = supervisor.current
+        assert dead.shared is not None
         os.kill(pid_of(supervisor), signal.SIGKILL)
         events.wait("opa_exited")
-        assert not dead.alive
+        assert (dead.alive, dead.shared) == (False, None)
         started = time.monotonic()
         for _ in range(50):
             with refused(DecideError, "policy_unavailable"):
@@ -559,6 +560,7 @@ def test_a_fork_may_neither_ask_nor_end_it(policy: PolicyBundle) -> None:
         generation = supervisor.acquire()
         supervisor.release(generation)
         generation.server.kill()
+        assert generation.shared is None
         with suppress(DecideError):
             asyncio.run(generation.ask_async("decision", DOCUMENT))
             os._exit(3)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.errors import GatherError
-from engine.opa.packed import PACKED_BYTES, UNPACKED_BYTES, pack, unpacked
+from engine.opa.packed import MANIFEST, PACKED_BYTES, SIGNATURES, UNPACKED_BYTES, pack, revision, sealed, unpacked
 from tests.policy_bundle.releases import gzipped, tar
 from tests.policy_bundle.trees import policy
 
@@ -37,6 +37,19 @@ def test_the_archives_of_a_build_are_read_back(tmp_path: Path) -> None:
         files = unpacked(archive.read_bytes(), "x")
         assert files
         assert unpacked(pack(files), "x") == files
+
+
+def test_a_revision_is_the_digest_of_all_but_signatures_and_is_stated() -> None:
+    files = {name: data for name, data in FILES.items() if name != MANIFEST}
+    manifest, stated = sealed(files, {"roots": ["admission"]})
+    whole = {**files, MANIFEST: manifest}
+    assert revision({**whole, SIGNATURES: b"{}"}, "x") == stated
+    for changed in ({"x": b""}, {"y": b""}, {MANIFEST: manifest.replace(b"admission", b"policy")}):
+        with pytest.raises(GatherError, match="not the digest of its content"):
+            revision({**whole, **changed}, "x")
+    for odd in (b"", b"[]", b"{}"):
+        with pytest.raises(GatherError, match="not from this engine"):
+            revision({**files, MANIFEST: odd}, "x")
 
 
 @pytest.mark.parametrize(

@@ -371,6 +371,7 @@ def test_the_last_policy_is_looked_up_in_all_chains(three: Path) -> None:
     assert last_policy(three) is None
     with open_log(three / "chains/003") as log:
         log.append(at(30, Mode.ENFORCE))
+        log.append(at(31, Mode.ENFORCE).model_copy(update={"policy": None}))  # OPA did not answer
     assert last_policy(three) == at(30).policy
 
 
