@@ -37,7 +37,7 @@ class Gated(Storage):
         self.waiting = threading.Event()
         self.syncs: list[str] = []
         self.writes: list[tuple[str, int]] = []
-        self.error: OSError | None = None
+        self.error: Exception | None = None
         self.released: list[bool] = []
         """Each time that all files were let go of: whether nothing was being written."""
 
@@ -184,7 +184,14 @@ def test_a_batch_has_an_upper_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert verify(tmp_path / "state").records == 11
 
 
-def test_a_failed_sync_fails_every_waiter_and_closes_the_log(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (OSError(5, "Input/output error"), "cannot be written: input/output error"),
+        (MemoryError(), "closed after a failure"),
+    ],
+)
+def test_a_failed_sync_fails_every_waiter_and_closes_the_log(error: Exception, told: str, tmp_path: Path) -> None:
     with gated(tmp_path / "state") as (log, storage):
 
         async def tasks() -> list[Any]:
@@ -192,16 +199,16 @@ def test_a_failed_sync_fails_every_waiter_and_closes_the_log(tmp_path: Path) -> 
             more = [asyncio.create_task(log.append_async(decision(number))) for number in (2, 3)]
             callers = [Caller(log, number) for number in (4, 5)]
             await asyncio.to_thread(queue_of, log, 4)
-            storage.error = OSError(5, "Input/output error")
+            storage.error = error
             storage.gate.set()
-            told = await asyncio.gather(first, *more, return_exceptions=True)
+            failed = await asyncio.gather(first, *more, return_exceptions=True)
             await asyncio.to_thread(ended, callers)
-            return [*told, *(one.error for one in callers)]
+            return [*failed, *(one.error for one in callers)]
 
         usable = [log.usable]
-        told = asyncio.run(tasks())
-        assert [type(error) for error in told] == [RecordError] * 5
-        assert all("cannot be written: input/output error" in str(error) for error in told)
+        errors = asyncio.run(tasks())
+        assert [type(one) for one in errors] == [RecordError] * 5
+        assert all(told in str(one) for one in errors)
         assert [*usable, log.usable] == [True, False]
         storage.error = None
         before = list(storage.writes)
@@ -547,14 +554,15 @@ def test_an_interrupted_join_closes_no_file_that_another_thread_writes(
         raise Interrupted
 
     with gated(tmp_path / "state") as (log, storage):
-        first = held(log, storage)
+        first, second = held(log, storage), Caller(log, 2)
+        queue_of(log, 1)
         monkeypatch.setattr(log._commits, "_chain", interrupt)
         with pytest.raises(Interrupted):
-            log.append(decision(2))
+            log.append(decision(3))
         assert (log.usable, storage.released) == (False, [])
-        let_go(storage, [first])
+        let_go(storage, [first, second])
         until(lambda: storage.released)
-        assert (first.seq, storage.released) == (1, [True])
+        assert (first.seq, type(second.error), storage.released) == (1, RecordError, [True])
     assert numbers(tmp_path / "state") == [1]
 
 
