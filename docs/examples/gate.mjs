@@ -11,8 +11,8 @@ async function post(path, token, body, more = {}) {
   return response.json(); // what is no decision throws below: then nothing is called
 }
 
-const reasons = (findings) =>
-  findings.map((one) => `\n- ${one.code}. Required: ${one.requirement}. Fix: ${one.remedy}.`).join("");
+const reasons = ({ outcome, findings }) => // a denied call cannot be approved: what only asks is left out
+  findings.filter((one) => one.level === outcome).map((one) => `\n- ${one.code}. Required: ${one.requirement}. Fix: ${one.remedy}.`).join("");
 
 export class Gate {
   #agent;
@@ -58,7 +58,7 @@ export class Gate {
     }
     if (decision.outcome !== "allow") {
       const how = decision.approval ? `; \`engine approvals grant ${decision.approval.id}\`, then repeat it` : "";
-      return `this call is not made (${decision.outcome})${how}${reasons(decision.findings)}`;
+      return `this call is not made (${decision.outcome})${how}${reasons(decision)}`;
     }
     const about = { tool: definition.name, decision: decision.decision_id, side_effects: [] };
     let text;
@@ -74,7 +74,7 @@ export class Gate {
       result = { ...about, status: "error", error: { kind: "other", class: "Error" } };
     }
     const { outcome, findings, limits } = await this.#decide("tool_result", result);
-    if (outcome !== "allow") return `the tool was called, and its result is withheld${reasons(findings)}`;
+    if (outcome !== "allow") return `the tool was called, and its result is withheld${reasons({ outcome, findings })}`;
     if (limits.redact_secrets || limits.redact_hidden || limits.redact_links.length > 0) {
       return "the tool was called, and its result is withheld: write `redact: []` in values/results.yaml";
     }

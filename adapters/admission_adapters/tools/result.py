@@ -51,8 +51,8 @@ class ToolResult:
         """The same, and how a person approves what waits."""
         if self.approval is None:
             return self.text
-        how = f"a person approves it with `engine approvals grant {self.approval}`, then repeat the same call"
-        return f"{self.text}; {how}"
+        how = f"A person approves it with `engine approvals grant {self.approval}`; then repeat the same call."
+        return f"{self.text}\n{how}"
 
 
 def not_run(decision: Decision) -> ToolResult:
@@ -72,9 +72,12 @@ def not_run(decision: Decision) -> ToolResult:
 
 
 def _refusal_lines(decision: Decision) -> list[str]:
-    """A line for each code of the first findings that refused: where, what must hold, what to do."""
+    """A line for each code of the first findings that decided: where, what must hold, what to do.
+
+    A denied call cannot be approved, so what only asks a person is left out.
+    """
     found: dict[str, str] = {}
-    for one in _refusing(decision):
+    for one in (one for one in decision.findings if one.level.value == decision.outcome.value):
         at = "" if one.subject is None else f" at {one.subject}"
         found.setdefault(one.code, f"- {one.code}{at}. Required: {one.requirement}. Fix: {one.remedy}."[:_LINE])
     return list(found.values())[:_LINES]
