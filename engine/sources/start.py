@@ -33,6 +33,11 @@ _MEDIA_TYPES = {
 }
 """By suffix, where Python's table has none or depends on the machine. Source: the IANA registry of media types."""
 
+_LICENSE_TEXT = re.compile(
+    r"(?:(?:un)?licen[cs]e|copying)(?:-[\w.+-]+)?(?:\.(?:lesser|txt|md|rst|html))?", re.IGNORECASE
+)
+"""Names of files with the text of a license."""
+
 
 @dataclass(frozen=True, slots=True)
 class Started:
@@ -81,9 +86,11 @@ def start(
         )
     ids: set[str] = set()
     records = []
+    others = _other_licenses(folder, paths, remarks)
     for number, (path, resource) in enumerate(_matched(paths, described, remarks)):
         progress(number, len(paths))
-        records.append(_record(folder, path, resource, described, stated.license, ids, remarks))
+        common = None if path.startswith(others) else (described and described.license) or stated.license
+        records.append(_record(folder, path, resource, described, common, ids, remarks))
     remarks += _absent(paths, described)
     name = as_id(described.name if described and described.name else folder.resolve().name)
     return Started(written(name, name, records, stated), len(records), tuple(remarks))
@@ -103,6 +110,22 @@ def _content(folder: Path, below: str, beside: Callable[[str], bool], remarks: l
                 remarks.append(f"{printable(path)}: a link or special file, so left out; replace it by the file itself")
             else:
                 yield path
+
+
+def _other_licenses(folder: Path, paths: list[str], remarks: list[str]) -> tuple[str, ...]:
+    """The folders below with a license text that is not also at the top, as submodules and copies of libraries have."""
+    top = {file_hash(folder, path.name) for path in folder.iterdir() if _is_license_text(path)}
+    texts = [path for path in paths if "/" in path and _is_license_text(folder / path)]
+    different = [path for path in texts if file_hash(folder, path) not in top]
+    remarks += (
+        f"{printable(path)}: a license text of its own; state the license of the files in its folder"
+        for path in different
+    )
+    return tuple(f"{path.rpartition('/')[0]}/" for path in different)
+
+
+def _is_license_text(path: Path) -> bool:
+    return _LICENSE_TEXT.fullmatch(path.name) is not None and path.is_file() and not path.is_symlink()
 
 
 def _matched(paths: list[str], described: Metadata | None, remarks: list[str]) -> Iterator[tuple[str, Resource | None]]:
@@ -135,7 +158,7 @@ def _record(
     path: str,
     found: Resource | None,
     described: Metadata | None,
-    fallback: str | None,
+    common: str | None,
     ids: set[str],
     remarks: list[str],
 ) -> NewRecord:
@@ -150,7 +173,7 @@ def _record(
             remarks.append(
                 f"{printable(path)}: {printable(resource.url)} is not an https URL in canonical form; correct it"
             )
-    license_ = resource.license or (described.license if described else None) or fallback if found else None
+    license_ = resource.license or common if found else None
     return NewRecord(
         _unique(as_id(path), ids), path, sha256, resource.media_type or _media_type(path), license_, url, host
     )

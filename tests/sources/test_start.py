@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -214,7 +215,14 @@ def test_files_created_by_operating_systems_are_not_recorded(command: Command, t
 def test_settings_and_license_texts_of_a_project_need_no_record(command: Command, tmp_path: Path) -> None:
     texts = ("LICENSE-MIT", "LICENSE-APACHE", "LICENCE", "license", "COPYING.LESSER", "UNLICENSE")
     settings = (".github/workflows/ci.yml", ".editorconfig", ".pre-commit-config.yaml", ".readthedocs.yaml")
-    inside = ("src/.gitignore", "src/.gitattributes", "src/.nojekyll", "src/.gitkeep", "src/.editorconfig")
+    inside = (
+        ".gitmodules",
+        "src/.gitignore",
+        "src/.gitattributes",
+        "src/.nojekyll",
+        "src/.gitkeep",
+        "src/.editorconfig",
+    )
     tools = ("src/.python-version", ".coveragerc", ".dockerignore", ".prettierignore", ".git-blame-ignore-revs")
     beside = dict.fromkeys((*texts, *settings, *inside, *tools), b"1")
     folder = files(tmp_path / "project", {"src/tool.py": b"1", **beside})
@@ -301,6 +309,27 @@ def test_the_license_of_metadata_is_used_instead_of_the_option(command: Command,
     assert done.code == 0
     assert "pyproject.toml states the license GPL-3.0-only; --license is not used" in done.stderr
     assert (folder / "bundle.yaml").read_text(encoding="utf-8").count("    license: GPL-3.0-only\n") == 2
+
+
+@pytest.mark.parametrize("text", ["vendor/lib/COPYING", "vendor/LICENSE-GPL.txt", "vendor/lib/License.md"])
+def test_files_below_another_license_text_do_not_get_the_license_of_the_project(
+    text: str, command: Command, tmp_path: Path
+) -> None:
+    project = {"pyproject.toml": b'[project]\nlicense = "MIT"\n', "LICENSE": b"MIT License"}
+    content = {"vendor/lib/a.c": b"1", "vendored.c": b"2", "own/LICENSE": b"MIT License", "own/b.c": b"3"}
+    folder = files(tmp_path / "project", {**project, **content, text: b"GNU GENERAL PUBLIC LICENSE"})
+    done = command("source", "init", folder, *OWN)
+    assert f"engine: {text}: a license text of its own; state the license of the files in its folder" in done.stderr
+    document = (folder / "bundle.yaml").read_text(encoding="utf-8")
+    stated = re.findall(r"path: (\S+)\n(?:    .*\n)*?    (?:# )?license: (\S+)", document)
+    assert stated == [
+        ("own/LICENSE", "MIT"),
+        ("own/b.c", "MIT"),
+        ("pyproject.toml", "MIT"),
+        *sorted([(text, "#"), ("vendor/lib/a.c", "#")]),
+        ("vendored.c", "MIT"),
+    ]
+    assert command("check", folder).code == 1
 
 
 def test_files_that_may_name_the_license_are_named(command: Command, tmp_path: Path) -> None:
