@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from engine.binaries import find_binary
@@ -43,11 +44,16 @@ class Candidate:
 
 
 @contextmanager
-def opened(policy: PolicyBundle, limits: OpaLimits, points: frozenset[str] | None = None) -> Iterator[Candidate]:
-    """Start an OPA with this policy, or with its rules of these decision points. Raises DecideError."""
+def opened(
+    policy: PolicyBundle, limits: OpaLimits, points: frozenset[str] | None = None, key: Path | None = None
+) -> Iterator[Candidate]:
+    """Start an OPA with this policy, or with its rules of these decision points. Raises DecideError.
+
+    `key` is the public key of a signed release.
+    """
 
     def files(one: PolicyBundle) -> ServedFiles:
-        return ServedFiles(one.rules.path, one.values.path, one.revisions, None, points)
+        return ServedFiles(one.rules.path, one.values.path, one.revisions, key, points)
 
     with closing(Supervisor(find_binary(), policy, files, limits, lambda *_: None)) as supervisor:
         yield Candidate(policy, supervisor)

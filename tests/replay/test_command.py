@@ -9,10 +9,15 @@ from typing import Any
 
 import pytest
 
+from engine.binaries import find_binary
 from engine.cli.record.replayed import replay_page
+from engine.points.registry import POINTS
+from engine.policy_bundle.build import build
+from engine.policy_bundle.sources import PolicySources
 from engine.record.layout import DECISIONS
 from tests.command import Command, decisions
 from tests.conftest import ROOT
+from tests.policy_bundle.releases import Keys, released
 
 REFUSED = ("--values", "licenses.licenses.CC-BY-4.0.decision=refuse")
 NASTY = "<script>alert(1)</script><img src=http://evil.example/x onerror=alert(1)>\"'&\x1b[31m\ud800</style>"
@@ -87,6 +92,18 @@ def test_a_broken_candidate_gets_the_words_of_lint(recorded: Command, policy: Pa
     done = recorded("record", "replay", "--policy", policy)
     done.refused("1 problem", code=5)
     assert lint.stdout.splitlines()[0] in done.stderr
+
+
+def test_a_release_of_the_variables_is_the_candidate(recorded: Command, cache: Path, tmp_path: Path) -> None:
+    keys, other = Keys.make(tmp_path / "keys"), Keys.make(tmp_path / "other")
+    sources = PolicySources(ROOT / "rego", ROOT / "policy", ROOT / "bundles" / "default", REFUSED[1:])
+    release = released(build(sources, POINTS, find_binary(), cache), tmp_path / "release-1", keys)
+    env = {"ENGINE_RELEASE": str(release), "ENGINE_RELEASE_KEY": str(keys.public)}
+    done = recorded("record", "replay", "--format", "json", env=env)
+    assert (done.code, done.json["counts"]["newly_denied"]) == (6, 1)
+    assert recorded("record", "replay", "--policy", ROOT / "policy", env=env).code == 0
+    foreign = recorded("record", "replay", env={**env, "ENGINE_RELEASE_KEY": str(other.public)})
+    foreign.refused("the signature is not valid", code=5)
 
 
 def test_every_text_of_the_page_is_escaped() -> None:

@@ -6,16 +6,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 
+from engine.binaries import find_binary
 from engine.cli import options
 from engine.cli.outputs import json_text, print_text
-from engine.cli.policy.commands import built_policy
+from engine.cli.policy.commands import built_policy, refusals
 from engine.cli.record.commands import Point, Principal, Since, existing_folder, report_unreadable, require_intact
 from engine.cli.record.replayed import replay_page, replay_text
 from engine.cli.waiting import Waiting
 from engine.errors import Exit, GatherError
 
 if TYPE_CHECKING:
+    from engine.policy_bundle.build import PolicyBundle
     from engine.replay.run import Replay
+    from engine.settings import Settings
 
 _MOST_SAMPLE = 1_000_000
 _BAR = 20
@@ -26,7 +29,7 @@ Form = Annotated[
 ]
 
 
-@options.sourced("state", *options.RULES, "values")
+@options.sourced("state", *options.RULES, "release", "release_key", "values")
 def replay_record(
     sources: options.Sources,
     since: Since = None,
@@ -43,7 +46,7 @@ def replay_record(
 ) -> None:
     """Decide recorded inputs again by a candidate policy, and report what it would have decided differently.
 
-    The candidate is the policy of these options, built as `engine policy build` does. Nothing is enforced or recorded.
+    The candidate is the policy or release of these options. Nothing is enforced or recorded.
     Exits with 6 if an outcome changed, or what an allow permits; with 5 if the candidate has problems, with 4 if the
     record is broken, and with 2 if no recorded decision could be compared.
     """
@@ -54,11 +57,12 @@ def replay_record(
     from engine.secrets.patterns import know
 
     folder = existing_folder(sources.state)
-    policy = built_policy(sources)
+    settings = sources.settings()
+    policy = _candidate(sources, settings)
     lines = require_intact(folder, broken=broken)
     know(policy.lookups.forms)
     with (
-        opened(policy, sources.settings().opa, None if point is None else frozenset({point})) as candidate,
+        opened(policy, settings.opa, None if point is None else frozenset({point}), settings.release_key) as candidate,
         Waiting() as waiting,
     ):
         criteria = Filter(since=since, point=point, principal=principal)
@@ -69,6 +73,16 @@ def replay_record(
         raise GatherError("no recorded decision matches", remedy="widen --since, --point or --principal")
     title = f"Replay by policy {policy.name}"
     report(found, replay_document(found, policy.name, policy.revisions), how, title)
+
+
+def _candidate(sources: options.Sources, settings: Settings) -> PolicyBundle:
+    """The policy of these options, or a release, which may be older than the one that was served last."""
+    from engine.policy_bundle.release import load_release
+
+    if settings.release is None:
+        return built_policy(sources)
+    with refusals():
+        return load_release(settings.release, settings.release_key, find_binary(), settings.cache, None)
 
 
 def report(found: Replay, document: dict[str, Any], how: Form, title: str) -> NoReturn:
