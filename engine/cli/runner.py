@@ -128,7 +128,8 @@ def seal(
     from admission_adapters.runner.sealed import seal as sealed
 
     if _PLACES.fullmatch(place) is None:  # no runner could open it
-        raise typer.BadParameter(f"`{printable(place)}` is not a place of a secret in a run", param_hint="PLACE")
+        known = "`tool_callback`, `trace`, `secrets/NAME` or `mcp_servers/SERVER/NAME`"
+        raise typer.BadParameter(f"`{printable(place)}` holds no secret of a run; name {known}", param_hint="PLACE")
     data = inputs.all_bytes(Path("-"), _SECRET_BYTES)
     try:
         secret = data.decode("utf-8").removesuffix("\n").removesuffix("\r")

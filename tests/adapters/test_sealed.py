@@ -102,7 +102,7 @@ def test_the_command_seals_for_the_places_of_a_run_only(command: Command, tmp_pa
     for place in ("tool_callback", "trace", "secrets/KEY", "mcp_servers/docs/X-Key"):
         assert Opener(private).open(SecretStr(sealed(place).stdout.strip()), place) == SECRET
     for place in ("tool-callback", "traces", "secrets", "secrets/", "mcp_servers/docs", ""):
-        sealed(place).refused("is not a place of a secret in a run")
+        sealed(place).refused("holds no secret of a run; name `tool_callback`")
 
 
 # covers: D32.1

@@ -71,7 +71,10 @@ WRONG = {
     "file-for-the-root": ("serve --port 0 --root README.md", "is a file"),
     "empty-server-name": ("serve --port 0 --server-name a --server-name ''", "1 to 256 printable characters"),
     "explained-json": ("decide license --explain", "it needs --format text"),
-    "place-of-a-secret": ("runner seal mcp_servers/a --public-key README.md", "is not a place of a secret in a run"),
+    "place-of-a-secret": (
+        "runner seal mcp_servers/a --public-key README.md",
+        "holds no secret of a run",
+    ),
     "input-of-an-action": ("code run x.json --payload y.json", "the document already states them"),
 }
 

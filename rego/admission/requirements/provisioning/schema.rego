@@ -21,7 +21,7 @@ is_json if input.readable == true
 #   fixed: true
 #   each: problems
 #   empty: allowed
-#   remedy: Remove the key; of one that occurs twice, remove the other one
+#   remedy: Remove the key; if it occurs twice, keep one
 # labels:
 #   row: E19
 key_known(problem) if problem.problem in {"type", "missing"}

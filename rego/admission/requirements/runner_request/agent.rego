@@ -8,7 +8,7 @@ import future.keywords.not
 # description: Harnesses are rows in policy/runners.yaml. A run that states none gets the default.
 # custom:
 #   code: harness_not_admitted
-#   remedy: Use a harness that has a row in policy/runners.yaml, or leave it out to use the default
+#   remedy: Use a harness that has a row in policy/runners.yaml, or leave the harness out to use the default
 #   reads: ["runners.harnesses.{agent.harness}", runners.default_harness]
 # labels:
 #   row: D20, D52
@@ -36,7 +36,7 @@ kwarg_admitted(kwarg) if kwarg.id in data.policy.runners.harnesses[runner.harnes
 # custom:
 #   code: backend_not_admitted
 #   waivable: false
-#   remedy: Use a sandbox that has a row in policy/runners.yaml, or leave it out to use the default
+#   remedy: Use a sandbox that has a row in policy/runners.yaml, or leave the harness out to use the default
 #   reads: ["runners.backends.{agent.sandbox}", runners.default_backend]
 # labels:
 #   row: D21

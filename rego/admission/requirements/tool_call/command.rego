@@ -14,7 +14,8 @@ import future.keywords.not
 #   empty: allowed
 #   standing: confirm
 #   facts: {kind: kind, name: name, program: program}
-#   remedy: Leave it out or write it in full, have it listed in policy/commands.yaml, or have a rule permit it by `can`
+#   remedy: Leave that part out, or write values in place of variables; else have it listed in policy/commands.yaml, or
+#     have a rule permit it by `can`
 #   reads: ["commands.programs.{program}"]
 #   after: [tool_unknown]
 # labels:
