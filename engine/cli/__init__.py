@@ -48,7 +48,7 @@ _COMMANDS = {
     "sandbox": ("machine.sandbox", "Run programs in a sandbox; install additional sandboxes."),
     "state": ("administration.state", "Prepare a PostgreSQL database for the state that several engines share."),
     "stop": ("administration.stops", "Stop everything, one tool or one principal at once; list and lift stops."),
-    "source": ("sources", "Start a source bundle from files and their metadata; update its hashes."),
+    "source": ("sources", "Start source bundles from files and their metadata, update their hashes, admit them."),
     "tokens": ("administration.tokens", "Issue, list and revoke bearer tokens."),
     "workbench": ("workbench", "Show record, policy, previews and approvals in a browser on this machine."),
     "tools": ("tools.commands", "List tools, explain and decide calls, audit an MCP server's tools, approve commands."),

@@ -39,8 +39,8 @@ def fetch(
 ) -> None:
     """Fetch material over HTTPS into a new source bundle; then run `engine check` on it.
 
-    Nothing is fetched unless the host is named here and listed in policy/networks.yaml. No redirect is followed and
-    no proxy used. If any address is refused, or any transfer fails, there is no folder.
+    Nothing is fetched unless the host is named with --host and listed in policy/networks.yaml. No redirect is followed
+    and no proxy used. If any address is refused, or any transfer fails, there is no folder.
     """
     from engine.fetching import FetchOrder
 

@@ -47,7 +47,8 @@ def init(
         ),
     ] = "auto",
     license_: Annotated[
-        str | None, typer.Option("--license", metavar="SPDX", help="License of files whose metadata names none.")
+        str | None,
+        typer.Option("--license", metavar="SPDX", help="License of files for which nothing else states one."),
     ] = None,
     purpose: Annotated[str | None, typer.Option(help="train, eval, tool or environment.")] = None,
     environment: Annotated[str | None, typer.Option(help="Environment to build from it.")] = None,

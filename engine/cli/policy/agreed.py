@@ -68,7 +68,7 @@ def leave(sources: options.Sources, reason: acts.Reason = None) -> None:
 def status(state: options.State = None, how: options.Output = "text") -> None:
     """List the release that the engines of a state serve, earlier activations, and what each engine serves.
 
-    Exits with 4 if an engine does not serve the active release: it decides nothing.
+    Exits with 4 if an engine does not serve the active release; such an engine decides nothing.
     """
     with acts.found(state) as store:
         agreement, rows, replicas = store.agreement(), store.activations(_HISTORY), store.replicas()

@@ -55,7 +55,7 @@ def roll_back(
 def history(state: options.State = None, how: options.Output = "text") -> None:
     """List when each policy became active, who activated it and why, and who built and approved its release.
 
-    Read from the record: starts of servers, activations and refused ones. The time of a change is that of its line.
+    Read from the record: starts of servers, activations and refused ones, at the times when they were recorded.
     """
     from engine.record.reader import Filter, entries
 
