@@ -48,8 +48,13 @@ def time_text(at: int | datetime) -> str:
 
 
 def row_document(row: Any) -> dict[str, Any]:
-    """A row of the state as JSON: its times, the integers whose names end in `_at`, as text."""
+    """A row of the state as JSON, with its times as text."""
+    return with_times(asdict(row))
+
+
+def with_times(document: dict[str, Any]) -> dict[str, Any]:
+    """A document with its times, the integers whose names end in `_at`, as text."""
     return {
         name: time_text(value) if name.endswith("_at") and isinstance(value, int) else value
-        for name, value in asdict(row).items()
+        for name, value in document.items()
     }

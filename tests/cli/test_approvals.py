@@ -201,6 +201,7 @@ def test_a_grant_is_recorded_with_principal_and_reason(command: Command, store: 
     assert {made["input"][name] for name in ("act", "id", "reason")} == {"grant_approval", row.id, "seen the contract"}
     assert made["input"]["approval"]["requester"] == "pipeline-7"
     assert (done["kind"], done["status"], done["decision_id"]) == ("result", "done", made["decision_id"])
+    assert f"expires_at {time_text(row.expires_at)}, " in command("record", "show").stdout
 
 
 @pytest.mark.full

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from engine.cli.outputs import painted, rows
 from engine.documents.files import counted, printable
 from engine.model import is_reserved
+from engine.times import with_times
 
 if TYPE_CHECKING:
     from engine.record.chain import Entry
@@ -117,7 +118,7 @@ def _act(body: DecisionRecord) -> list[str]:
         return []
     facts = body.input
     about = facts.get("scope") or facts.get("prefix") or facts.get("approval") or {}
-    named = [f"{name} {_inline(value)}" for name, value in about.items()]
+    named = [f"{name} {value if name.endswith('_at') else _inline(value)}" for name, value in with_times(about).items()]
     head = f"{facts.get('act')} {facts.get('id')}"
     return [f"      {printable(', '.join([head, *named]), _LONG)}{_reason_text(facts.get('reason'))}"]
 
