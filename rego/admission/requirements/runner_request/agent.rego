@@ -36,7 +36,7 @@ kwarg_admitted(kwarg) if kwarg.id in data.policy.runners.harnesses[runner.harnes
 # custom:
 #   code: backend_not_admitted
 #   waivable: false
-#   remedy: Use a sandbox that has a row in policy/runners.yaml, or leave the harness out to use the default
+#   remedy: Use a sandbox that has a row in policy/runners.yaml, or leave the sandbox out to use the default
 #   reads: ["runners.backends.{agent.sandbox}", runners.default_backend]
 # labels:
 #   row: D21
