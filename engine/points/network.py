@@ -66,6 +66,12 @@ class NetworkRequest(Model):
     license: Line | None = None
     network: FetchNetwork
 
+    @model_validator(mode="after")
+    def _one_of_the_urls(self) -> Self:
+        if self.position > 0 and self.position >= len(self.urls):
+            raise ValueError("`position` counts from 0 and must be below the number of `urls`")
+        return self
+
 
 class RemoteUrl(Model):
     """An address; its port only when it is canonical, its host also when only other parts are not.
