@@ -115,8 +115,10 @@ def gather(request: ProvisioningRequest, _: GatherContext) -> Gathered:
         problems = [ProblemFacts(id=printable(error.place()[0], 100), problem="repeated")]
     except ValidationError as error:
         problems, notes = _problems(error)
-    except (NotJsonError, AmbiguousJsonError):
+    except NotJsonError:
         readable = False
+    except AmbiguousJsonError as error:
+        readable, notes = False, {"": f"the text {error.problem}: {error.remedy}"}
     content = request.specification.encode("utf-8") if found is None else canonical(found.model_dump(mode="json"))
     facts = ProvisioningInput(
         digest=digest(content),

@@ -68,6 +68,19 @@ def test_a_field_that_does_not_fit_says_what_it_must_be(empty: Engine) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("value", "note"),
+    [
+        ("9007199254740993", "the text has an integer beyond 2^53: quote it if it is text"),
+        ("NaN", "the text has a number that is not finite: use a finite number"),
+    ],
+)
+def test_json_that_readers_disagree_on_says_what_is_wrong(value: str, note: str, empty: Engine) -> None:
+    got = empty.provision(specification().replace("20000", value), PROVISIONER)
+    assert codes(got) == ["provisioning_not_json"]
+    assert there(got.answer.gathered).notes == {"": note}
+
+
 def test_the_error_names_what_stops_the_agent_and_no_warning(empty: Engine) -> None:
     unknown_role = there(empty.provision(specification(role="Boss", system_prompt=CODE), PROVISIONER).error)
     waiting = there(empty.provision(specification(system_prompt=CODE), PROVISIONER).error)
