@@ -54,7 +54,7 @@ is_an_object if code_output.is_text
 # custom:
 #   code: "invalid_code_output:missing_required"
 #   after: ["invalid_code_output:not_object"]
-#   remedy: Print all fields of the contract
+#   remedy: Print all fields that the contract lists in policy/code.yaml
 #   reads: ["code.contracts.{contract}.fields"]
 # labels:
 #   row: C38, C74

@@ -28,7 +28,7 @@ policy_admitted if {
 #   each: attached
 #   empty: allowed
 #   after: [uri_not_allowlisted, permission_policy_not_admitted]
-#   remedy: State permission_policy in agent
+#   remedy: "State `permission_policy` in `agent`, one of `permission_policies` in policy/runners.yaml"
 # labels:
 #   row: D18
 permitted(item) if {
