@@ -20,7 +20,7 @@ MOST_TRIES = 100
 """Most attempts of one loop: the highest number that a policy may allow."""
 
 _EXHAUSTED = "policy_block:attempts_exhausted"
-_PUBLIC = ("code", "subject", "line", "requirement", "remedy")
+_PUBLIC = ("code", "subject", "line", "found", "requirement", "remedy")
 _REPAIRABLE = (
     *("invalid_action:", "policy_block:", "invalid_code_output:", "code_runtime_error:", "verifier:"),
     *("code_timeout", "code_output_too_large", "code_stderr_too_large"),

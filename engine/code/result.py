@@ -130,17 +130,19 @@ def succeeded(run_id: str, parts: Mapping[str, Any], story: Story, more: Mapping
 
 
 def findings(answers: Sequence[Answer]) -> list[dict[str, Any]]:
-    """The unmet requirements of the decisions that refused, with lines: for people, and for repairs of the code."""
+    """The unmet requirements of the decisions that refused, with lines and what was found: for people and repairs."""
     return [
-        {"point": answer.decision.point, **finding.model_dump(mode="json"), "line": _line(answer, finding.subject)}
+        {"point": answer.decision.point, **finding.model_dump(mode="json"), **_found(answer, finding.subject)}
         for answer in answers
         for finding in answer.decision.findings
     ]
 
 
-def _line(answer: Answer, subject: str | None) -> int | None:
-    place = None if answer.gathered is None else answer.gathered.places.get(subject)
-    return None if place is None else place.line
+def _found(answer: Answer, subject: str | None) -> dict[str, Any]:
+    gathered = answer.gathered
+    place = None if gathered is None else gathered.places.get(subject)
+    found = None if gathered is None else gathered.notes.get(subject or "")
+    return {"line": None if place is None else place.line, "found": found}
 
 
 def approval(answer: Answer, name: str) -> dict[str, Any]:

@@ -105,6 +105,7 @@ def gather(request: CodeOutputRequest, context: GatherContext) -> Gathered:
     """Read the output strictly, under the names of its contract."""
     run = request.run
     output = output_facts(request.stdout, context.lookups.output_fields.get(request.contract, {}))
+    missing = [one.id for one in output.fields if not one.present]
     return Gathered(
         CodeOutputInput(
             contract=request.contract,
@@ -114,6 +115,7 @@ def gather(request: CodeOutputRequest, context: GatherContext) -> Gathered:
             artifacts=_files(request.artifacts),
         ),
         f"output of a program, {output.bytes} bytes: {run.status}",
+        notes={"": f"an output without {', '.join(missing)}"} if missing else {},
     )
 
 

@@ -55,6 +55,21 @@ def test_rejected_code_is_returned_with_reasons_and_its_repair_decided_anew(benc
     assert all(decided.count(run) == 1 for run in runs)  # each has decisions of its own
 
 
+# covers: C63.1
+def test_a_repair_is_told_which_fields_the_output_lacks(bench: Bench) -> None:
+    told: list[Rejection] = []
+
+    def repair(rejection: Rejection) -> Any:
+        told.append(rejection)
+        return action(CODE)
+
+    assert bench.engine.repair_code(golden('print(\'{"region": "", "sample_size": null}\')'), repair, PIPELINE).ok
+    (finding,) = told[0].findings
+    assert finding["code"] == "invalid_code_output:missing_required"
+    assert "chargeback_alerts, incident_severity" in finding["found"]
+    assert "region" not in finding["found"]
+
+
 # covers: C63.2
 def test_the_policy_ends_the_loop(bench: Bench) -> None:
     asked: list[Rejection] = []
