@@ -742,3 +742,30 @@ def test_a_word_before_the_option_with_the_script_is_a_file() -> None:
 def test_sql_is_understood_up_to_its_bounds(most: str) -> None:
     assert sql_facts(most, "sqlite").understood
     assert not sql_facts(f"{most};", "sqlite").understood
+
+
+@pytest.mark.parametrize(
+    ("text", "functions"),
+    [
+        ("SELECT ('/a'::text).pg_read_file", ("pg_read_file",)),
+        ('SELECT (a.y) . "pg_read_file" FROM a', ("pg_read_file",)),
+        ("SELECT (ARRAY['/a'])[1].pg_read_file", ("pg_read_file",)),
+        ("SELECT $1.pg_read_file", ("pg_read_file",)),
+        ("SELECT (a).x.pg_read_file FROM a", ("x", "pg_read_file")),
+        ("SELECT similar(1, 2), within(3)", ("similar", "within")),
+        ("SELECT a.x, (a.x), 1.5, (SELECT y FROM a LIMIT 1) FROM a", ()),
+        ("SELECT (a.*) FROM public.a WHERE (x) = $1", ()),
+    ],
+)
+def test_each_function_that_postgresql_calls_is_listed(text: str, functions: tuple[str, ...]) -> None:
+    facts = sql_facts(text, "postgres")
+    assert (facts.understood, facts.functions) == (True, functions)
+
+
+@pytest.mark.parametrize(
+    "text", ["SELECT f$1(2)", "SELECT * FROM a$1", "SELECT * FROM values v", "SELECT * FROM a AS values (x), values v"]
+)
+def test_a_name_that_is_read_as_something_else_is_not_understood(text: str) -> None:
+    assert not sql_facts(text, "postgres").understood
+    assert sql_facts("SELECT x, $1 FROM a JOIN (VALUES (1), ($2)) AS v (n) ON x=$3", "postgres").understood
+    assert sql_facts("SELECT x, values FROM a", "postgres").understood

@@ -33,7 +33,7 @@ _LEXER = re.compile(
     r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
     r"|(?P<number>[0-9][A-Za-z0-9_.]*)"
     r"|(?P<space>[ \t\r\n]+)"
-    r"|(?P<parameter>\$[0-9]+)"
+    r"|(?P<parameter>(?<![A-Za-z0-9_])\$[0-9]+)"
     r"|(?P<sign>[](),;.=<>+|&^%!~?:{}@#]|/(?!\*)|\*(?!/)|-(?!-))"
 )
 _NO_SIGNS = {"postgres": "`", "mysql": "[]@#", "sqlite": "]#"}
@@ -43,9 +43,8 @@ _SYNTAX = frozenset(
         "all and any array as between bigint bit by case char character check conflict cube decimal default "
         "distinct else end escape except exists filter float from group having ilike in int integer intersect "
         "interval into is join key lateral like limit materialized not numeric offset on or order over "
-        "partition primary real recursive references returning rollup row select set sets similar some then "
-        "time timestamp timestamptz to union unique using values varchar varying when where window with "
-        "within",
+        "partition primary real recursive references returning rollup row select set sets some then "
+        "time timestamp timestamptz to union unique using values varchar varying when where window with",
     )
 )
 """Words before a parenthesis that are no functions."""
@@ -133,11 +132,16 @@ def _facts(statements: list[exp.Expr], tokens: list[_Token], dialect: Dialect) -
     kinds: dict[Kind, None] = {}
     tables: dict[str, None] = {}
     listed = Counter[str]()
+    bare = any(
+        one[1].lower() == "values" and two != ("sign", "(") and two[1].lower() != "row" for one, two in pairwise(tokens)
+    )
     for statement in statements:
         kinds[_kind(statement) or "other"] = None
         for node in statement.walk():
             if isinstance(node, exp.Command) or (isinstance(node, exp.In) and node.args.get("field") is not None):
                 return UNKNOWN  # SQLite reads a table after IN
+            if bare and isinstance(node, exp.Values):
+                return UNKNOWN  # PostgreSQL reads a table of this name
             if (kind := _kind(node)) is not None:
                 kinds[kind] = None
             if isinstance(node, exp.Into | exp.Lock):
@@ -221,9 +225,16 @@ def _same(one: exp.Expr, node: exp.Table) -> bool:
 
 
 def _functions(tokens: list[_Token]) -> list[str]:
-    """The names before parentheses, with what they are qualified by."""
+    """The names before parentheses, with what they are qualified by, and those of PostgreSQL behind `(x).`, `$1.`."""
     found: list[str] = []
+    behind: set[int] = set()
     for number, token in enumerate(tokens):
+        if token == ("sign", ".") and (
+            tokens[number - 1][1] in {")", "]"} or tokens[number - 1][0] == "parameter" or number - 1 in behind
+        ):
+            behind.add(number + 1)
+        if number in behind and token[0] in {"name", "quoted"}:
+            found.append(_bare(token[1]))
         if token != ("sign", "(") or number == 0:
             continue
         kind, text = tokens[number - 1]
