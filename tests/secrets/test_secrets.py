@@ -22,7 +22,7 @@ import pytest
 
 from engine.engine import Engine
 from engine.opa.generation import Generation
-from engine.record.layout import EVENTS
+from engine.record.layout import DECISIONS, EVENTS
 from engine.secrets.patterns import find_secrets
 from engine.secrets.redaction import redact_text, replaced
 from engine.settings import OpaLimits, Settings
@@ -81,7 +81,7 @@ def engine(module_settings: Settings) -> Iterator[Engine]:
 
 def kept(state: Path) -> str:
     """Everything in the state folder as one text."""
-    assert (state / EVENTS).exists()
+    assert all((state / name).is_file() for name in (DECISIONS, EVENTS))
     return written(state).decode("utf-8", "replace")
 
 
