@@ -298,7 +298,7 @@ def test_only_what_no_rule_covers_is_suggested(command: Command) -> None:
     assert 0 < len(added) <= 2, told
     assert all("[git, push," in one and one.count("`commands`") == 1 for one in added), added
     assert [one for one in told if "status" in one or "out.txt" in one] == []
-    (remedy,) = [one for one in told if one.startswith("Leave it out")]
+    (remedy,) = [one for one in told if one.startswith("Leave that part out")]
     assert "bundles/coding_agent/values/commands.yaml" in remedy
 
 
