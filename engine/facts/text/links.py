@@ -30,9 +30,9 @@ _MAYBE = re.compile(r"[:&]|[/\\]{2}")
 _QUOTATION = re.compile(r"(?m)^[ \t]*+>.*(?:\n(?=.*\S).*)+")
 _QUOTING = re.compile(r"(?m)^[ \t>]+")
 _LABEL = r"\[((?:[^\[\]\\]|\\.){1,999})\]"
-_INLINE = re.compile(r"\]\(\s{0,256}(<[^<>\n]{0,4096}>|[^\s()]{0,4096}(?:\([^\s()]{0,1024}\)[^\s()]{0,4096}){0,4})")
+_INLINE = re.compile(r"\]\(\s*+(<[^<>\n]{0,4096}>|[^\s()]{0,4096}(?:\([^\s()]{0,1024}\)[^\s()]{0,4096}){0,4})")
 _REFERENCE = re.compile(
-    rf"(?ms)^(?:[ \t>]|[-+*][ \t]|[0-9]{{1,9}}[.)][ \t]){{0,16}}{_LABEL}:\s{{0,256}}(<[^<>\n]{{0,4096}}>|\S{{1,4096}})"
+    rf"(?ms)^(?:[ \t>]|[-+*][ \t]|[0-9]{{1,9}}[.)][ \t])*+{_LABEL}:\s*+(<[^<>\n]{{0,4096}}>|\S{{1,4096}})"
 )
 _REFERRED = re.compile(rf"(?s)(?:(\])|!)(?={_LABEL})")
 _TAG = re.compile(r"<([A-Za-z][A-Za-z0-9-]{0,30})(?![A-Za-z0-9:-])")
@@ -43,11 +43,11 @@ _AGAIN = 16
 """How often all of a text may be read to find the ends of tags; those that begin then are taken as never ended."""
 
 _ATTRIBUTE = re.compile(
-    r"(?i)(?<![a-z0-9_:-])(src|srcset|href|xlink:href|poster|background|data|ping|action|formaction|cite)\s{0,64}="
+    r"(?i)(?<![a-z0-9_:-])(src|srcset|href|xlink:href|poster|background|data|ping|action|formaction|cite)\s*+="
 )
-_VALUE = re.compile(r"\s{0,64}(?:\"([^\"]{1,8192})|'([^']{1,8192})|([^\s\"'>][^\s>]{0,8191}))")
+_VALUE = re.compile(r"\s*+(?:\"([^\"]{1,8192})|'([^']{1,8192})|([^\s\"'>][^\s>]{0,8191}))")
 _STYLE = re.compile(
-    r"(?i)(?:\b(?:url|image-set|src)\(|@import(?!\s{0,64}url\()|[;,]\s{0,64}url\s{0,64}=)(?:\s|/\*[^*]{0,200}\*/){0,64}"
+    r"(?i)(?:\b(?:url|image-set|src)\(|@import(?!\s*+url\()|[;,]\s*+url\s*+=)(?:\s|/\*[^*]{0,1000}\*/)*+"
     r"(?:[\"']|&quot;|&apos;|&#0{0,5}3[49];|&#x0{0,5}2[27];){0,2}([^\"')\s]{1,4096})"
 )
 """What styles load, and the address that a page goes on to: `<meta http-equiv=refresh content="0;url=…">`."""
@@ -63,6 +63,12 @@ _ADDRESS = re.compile(
     r"(?i)(?:(https?):[/\\]*|([a-z][a-z0-9+.-]{1,15}):[/\\]{2,}|[/\\]{2,})([^/\\?#]*)([^?#]*)(.*)", re.DOTALL
 )
 _CANONICAL = re.compile(r"(https?://[a-z0-9-]+(?:\.[a-z0-9-]+)*(?::[0-9]{1,5})?)(?:[/?#]|\Z)")
+_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
+"""What Markdown takes as it is behind a backslash."""
+
+_EDGES = "".join(map(chr, range(33)))
+"""Blanks and control characters, which browsers leave out around an address."""
+
 _OPEN = re.compile(r"[{}\[\]<>$*]|(?i:%7b|%5b|%3c)")
 _SHORTEST_DATA, _LONGEST_SEGMENT = 33, 64
 _LONG = re.compile(rf"[A-Za-z0-9+_=-]{{{_SHORTEST_DATA},}}")
@@ -201,8 +207,8 @@ def _end_of_tag(text: str, at: int) -> tuple[int, int]:
 def _link(kind: Kind, stated: str) -> Link | None:
     """The facts of an address; None for one that reaches no host or carries nothing."""
     url = html.unescape(stated.strip("<>") if kind != "text" else stated.rstrip(".,;:!?)]}'\""))
-    url = url.replace("\t", "").replace("\r", "").replace("\n", "").strip()
-    match = _ADDRESS.match(url)
+    url = url.replace("\t", "").replace("\r", "").replace("\n", "").strip(_EDGES)
+    match = _ADDRESS.match(url) or _ADDRESS.match(url := _ESCAPED.sub(r"\1", url))
     if match is None or not match[3]:
         return None
     host, path, rest = match[3], match[4], match[5]
