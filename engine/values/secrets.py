@@ -45,6 +45,5 @@ class Secrets(Model):
         description="Values that vendors publish as examples and that are no secrets. Deleting one refuses more."
     )
     ids: Mapping[Word, Rest] = Field(
-        description="Patterns of ids that only look random, and are no secrets for that alone. Deleting one refuses "
-        "more."
+        description="Patterns of ids, which do not count as secrets for looking random. Deleting one refuses more."
     )

@@ -161,7 +161,7 @@ UNSUPPORTED: dict[str, tuple[Callable[[], Any], str]] = {
     "a class of models": (lambda: Order, "a value of type `ModelMetaclass`"),
     "fields of no tuple": (ast.Pass, "a value of type `Pass`"),
 }
-"""What has no form as text, and how that is told."""
+"""Values that have no form as text, and what the error says of them."""
 
 
 @pytest.mark.parametrize("what", UNSUPPORTED)

@@ -26,6 +26,12 @@ _BACK = 1_000
 _COVERED = 64
 """Characters from the start of an address in which no other one begins; behind them, one may be in its query."""
 
+_LONGEST = 2_048
+"""Characters of an address from which on all of it counts as data; what is behind them is not always read."""
+
+_HEAD, _START = 256, 32
+"""Characters that are looked at first, and how many of them show whether this is an address."""
+
 _MAYBE = re.compile(r"[:&]|[/\\]{2}")
 _QUOTATION = re.compile(r"(?m)^[ \t]*+>.*(?:\n(?=.*\S).*)+")
 _QUOTING = re.compile(r"(?m)^[ \t>]+")
@@ -45,7 +51,7 @@ _AGAIN = 16
 _ATTRIBUTE = re.compile(
     r"(?i)(?<![a-z0-9_:-])(src|srcset|href|xlink:href|poster|background|data|ping|action|formaction|cite)\s*+="
 )
-_VALUE = re.compile(r"\s*+(?:\"([^\"]{1,8192})|'([^']{1,8192})|([^\s\"'>][^\s>]{0,8191}))")
+_VALUE = re.compile(r"\s*+(?:\"([^\"]{1,2048})|'([^']{1,2048})|([^\s\"'>][^\s>]{0,2047}))")
 _STYLE = re.compile(
     r"(?i)(?:\b(?:url|image-set|src)\(|@import(?!\s*+url\()|[;,]\s*+url\s*+=)(?:\s|/\*[^*]{0,1000}\*/)*+"
     r"(?:[\"']|&quot;|&apos;|&#0{0,5}3[49];|&#x0{0,5}2[27];){0,2}([^\"')\s]{1,4096})"
@@ -206,22 +212,35 @@ def _end_of_tag(text: str, at: int) -> tuple[int, int]:
 
 def _link(kind: Kind, stated: str) -> Link | None:
     """The facts of an address; None for one that reaches no host or carries nothing."""
-    url = html.unescape(stated.strip("<>") if kind != "text" else stated.rstrip(".,;:!?)]}'\""))
-    url = url.replace("\t", "").replace("\r", "").replace("\n", "").strip(_EDGES)
-    match = _ADDRESS.match(url) or _ADDRESS.match(url := _ESCAPED.sub(r"\1", url))
+    stated = stated.strip("<>") if kind != "text" else stated.rstrip(".,;:!?)]}'\"")
+    head = _as_read(stated[:_HEAD])
+    if len(head) > _START and _matched(head) is None:
+        return None
+    match = _matched(_as_read(stated))
     if match is None or not match[3]:
         return None
     host, path, rest = match[3], match[4], match[5]
     query = rest.partition("#")[0] if kind == "image" else rest  # what loads an image sends no fragment
     data = max(0, len(query) - 1) + _carried(host) + _carried(path)
+    if len(stated) >= _LONGEST:
+        data = len(stated)
     if "@" in host:
         data += len(host.rpartition("@")[0])
     is_open = _OPEN.search(f"{host}{path}{query}") is not None
     if not data and not is_open:
         return None
-    canonical = _CANONICAL.match(url)
+    canonical = _CANONICAL.match(match[0])
     named = canonical is not None and not _carried(host)
     return Link(kind, canonical[1] if canonical is not None and named else None, data, is_open)
+
+
+def _as_read(text: str) -> str:
+    """An address as a browser reads it, but for what Markdown undoes."""
+    return html.unescape(text).replace("\t", "").replace("\r", "").replace("\n", "").strip(_EDGES)
+
+
+def _matched(url: str) -> re.Match[str] | None:
+    return _ADDRESS.match(url) or _ADDRESS.match(_ESCAPED.sub(r"\1", url))
 
 
 def _carried(part: str) -> int:
