@@ -67,6 +67,32 @@ def test_expanded_braces_and_groups_are_bounded_in_bytes(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        *("a #\\\nb", "a\n# b \\\nc", "`a # b\\\nc`", "x=(a # b \\\n)", "case a in # b \\\na) c;; esac"),
+        *("a $\\\nb", 'a "$\\\n{b}"', "a\\", "a 0&>b", 'a "${ b; }"', "a ${| b; }"),
+    ],
+)
+def test_text_that_shells_read_differently_is_refused(text: str) -> None:
+    """To each shell, a comment ends with its line, even behind a backslash, and the next line is another command."""
+    assert parse([text]) == [Parsed(refused="syntax")]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("x a{.b,} {a,}", "x a.b a a ?"),
+        ("x {,a}{,b} {'',a}", "x ? b a ab  a"),
+        ("x $'a' $\"a\"", "x ? ?"),
+        ("x =a ==", "x ? =="),
+        ('x "#1" a#b \\\n c0&>d #c', "x #1 a#b c0"),
+    ],
+)
+def test_words_that_shells_make_differently_are_not_known(text: str, words: str) -> None:
+    assert listed(text) == [words]
+
+
+@pytest.mark.parametrize(
     ("text", "folders"),
     [
         ("cd a && cd b && x && (cd .. && y); z", ["", "a", "a/b", "a/b", "a/b/..", " a a/b"]),
@@ -86,6 +112,7 @@ def test_expanded_braces_and_groups_are_bounded_in_bytes(text: str) -> None:
         ("cd a; cd /b; x", ["", " a", " /b a"]),
         ("cd a || x; y", ["", " a", " a"]),
         ("cd a | x; y", ["", "", ""]),
+        ("x | cd a; y", ["", "", " a"]),
         ("cd a & x", ["", ""]),
         ("! cd a && x", ["", " a"]),
         ("{ cd a; } && x", ["", " a"]),

@@ -140,8 +140,9 @@ func list(text, home string) (answer Answer) {
 	if reason := refused(text); reason != "" {
 		return Answer{Refused: reason, Commands: []Command{}}
 	}
-	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
-	if err != nil {
+	parser := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true))
+	file, err := parser.Parse(strings.NewReader(text), "")
+	if err != nil || misread(file) {
 		return Answer{Refused: "syntax", Commands: []Command{}}
 	}
 	defer func() {
@@ -163,6 +164,22 @@ func list(text, home string) (answer Answer) {
 		return Answer{Refused: "syntax", Commands: []Command{}}
 	}
 	return Answer{Commands: l.commands}
+}
+
+// misread tells whether the parser reads a text as no shell does: where a comment ends with a backslash, it takes the
+// next line as a part of the same command. And zsh does not read `${ ls; }` as commands.
+func misread(file *syntax.File) bool {
+	found := false
+	syntax.Walk(file, func(node syntax.Node) bool {
+		switch node := node.(type) {
+		case *syntax.Comment:
+			found = found || strings.HasSuffix(node.Text, "\n")
+		case *syntax.CmdSubst:
+			found = found || node.TempFile || node.ReplyVar
+		}
+		return !found
+	})
+	return found
 }
 
 // knows takes note of the home folder, unless its name is not plain, or the text may set another one.
@@ -187,6 +204,9 @@ func refused(text string) string {
 			return "control"
 		}
 	}
+	if ambiguous.MatchString(text) {
+		return "syntax"
+	}
 	marks := 0
 	for _, mark := range "({`|&;" {
 		marks += strings.Count(text, string(mark))
@@ -196,6 +216,10 @@ func refused(text string) string {
 	}
 	return ""
 }
+
+// ambiguous is what the parser and shells read differently: a line that ends with a dollar in front of its backslash, a
+// backslash at the end of the text, and a digit before `&>`, which zsh takes for a descriptor.
+var ambiguous = regexp.MustCompile(`\$\\\n|\\$|(?:^|[\s;&|<>()])[0-9]&>`)
 
 // within carries out what is inside one more piece of syntax.
 func (l *lister) within(name string, redirects []Redirect, inside func()) {
@@ -383,7 +407,7 @@ func (l *lister) stmt(stmt *syntax.Stmt) {
 				if cmd.Op == syntax.Pipe && l.prints(cmd.X) {
 					l.input = len(l.commands)
 				}
-				l.apart(second)
+				l.perhaps(second) // in zsh, in the same shell
 			}
 		})
 	case *syntax.Subshell:
@@ -812,13 +836,22 @@ func (w Word) text() string {
 
 // expanded is the words that one word becomes when its braces are expanded.
 func (l *lister) expanded(word *syntax.Word) []Word {
-	word = &syntax.Word{Parts: slices.Clone(word.Parts)} // which is changed, and a loop reads it again
+	size := int(word.End().Offset() - word.Pos().Offset()) // before it is split: an empty element has no place
+	word = &syntax.Word{Parts: slices.Clone(word.Parts)}   // which is changed, and a loop reads it again
 	if !syntax.SplitBraces(word) {
 		return []Word{l.word(word)}
 	}
 	found := []Word{}
-	for _, one := range l.spread(word, int(word.End().Offset()-word.Pos().Offset())) {
-		found = append(found, l.word(one))
+	for _, one := range l.spread(word, size) {
+		written := slices.ContainsFunc(one.Parts, func(part syntax.WordPart) bool {
+			lit, ok := part.(*syntax.Lit)
+			return !ok || lit.Value != ""
+		})
+		if written {
+			found = append(found, l.word(one))
+		} else { // bash leaves it out, and zsh does not
+			found = append(found, Word{Unknown: "braces"})
+		}
 	}
 	return found
 }
@@ -848,8 +881,9 @@ func (l *lister) spread(word *syntax.Word, size int) []*syntax.Word {
 	return []*syntax.Word{word}
 }
 
-// tilde is what stands for the last folder, the working folder, one of their list, or the home of an oddly named user.
-var tilde = regexp.MustCompile(`(?:^|[=:])~[^/A-Za-z]`)
+// tilde is what stands for the last folder, the working folder, one of their list, or the home of an oddly named user;
+// in zsh, `=ls` is the path of a program.
+var tilde = regexp.MustCompile(`(?:^|[=:])~[^/A-Za-z]|^=[^=]`)
 
 // homely tells whether a word begins with the home folder, by a tilde of its own: `~`, `~/a`.
 func homely(word *syntax.Word) bool {
@@ -921,7 +955,7 @@ func (l *lister) part(part syntax.WordPart) (string, bool, string) {
 	case *syntax.Lit:
 		return unescaped(part.Value)
 	case *syntax.SglQuoted:
-		if part.Dollar && strings.Contains(part.Value, `\`) {
+		if part.Dollar { // dash keeps the dollar
 			return "", false, "ansi_c"
 		}
 		return part.Value, false, ""
@@ -1009,8 +1043,7 @@ func (l *lister) valueOf(part syntax.WordPart) Word {
 // word; none if `cat` may be another program.
 func (l *lister) catText(part syntax.WordPart) (string, bool) {
 	substitution, ok := part.(*syntax.CmdSubst)
-	if !ok || l.redefines || substitution.Backquotes || substitution.TempFile || substitution.ReplyVar ||
-		len(substitution.Stmts) != 1 {
+	if !ok || l.redefines || substitution.Backquotes || len(substitution.Stmts) != 1 {
 		return "", false
 	}
 	stmt := substitution.Stmts[0]
