@@ -217,9 +217,9 @@ func refused(text string) string {
 	return ""
 }
 
-// ambiguous is what the parser and shells read differently: a line that ends with a dollar in front of its backslash, a
-// backslash at the end of the text, and a digit before `&>`, which zsh takes for a descriptor.
-var ambiguous = regexp.MustCompile(`\$\\\n|\\$|(?:^|[\s;&|<>()])[0-9]&>`)
+// ambiguous is what the parser and shells read differently: a dollar, or a digit of a redirection, at the end of a
+// continued line, a backslash at the end of the text, and a digit before `&>`, which zsh takes for a descriptor.
+var ambiguous = regexp.MustCompile(`\$\\\n|[0-9]\\\n[<>]|\\$|(?:^|[\s;&|<>()])[0-9]&>`)
 
 // within carries out what is inside one more piece of syntax.
 func (l *lister) within(name string, redirects []Redirect, inside func()) {
