@@ -70,7 +70,7 @@ def test_expanded_braces_and_groups_are_bounded_in_bytes(text: str) -> None:
     "text",
     [
         *("a #\\\nb", "a\n# b \\\nc", "`a # b\\\nc`", "x=(a # b \\\n)", "case a in # b \\\na) c;; esac"),
-        *("a $\\\nb", 'a "$\\\n{b}"', "a\\", "a 2\\\n>b", "a 0&>b", 'a "${ b; }"', "a ${| b; }"),
+        *("a $\\\nb", 'a "$\\\n{b}"', "a\\", "a 2\\\n>b", "a 0&>b", "x=<-> a b", 'a "${ b; }"', "a ${| b; }"),
     ],
 )
 def test_text_that_shells_read_differently_is_refused(text: str) -> None:

@@ -771,6 +771,9 @@ func (l *lister) test(cmd *syntax.TestClause, redirects []Redirect) {
 	l.add(words, nil, redirects)
 }
 
+// numbers is a range of numbers in zsh, between `<` and `>`.
+var numbers = regexp.MustCompile(`^[0-9]*-[0-9]*$`)
+
 func (l *lister) redirections(redirs []*syntax.Redirect) []Redirect {
 	found := []Redirect{}
 	for _, redir := range redirs {
@@ -790,10 +793,9 @@ func (l *lister) redirections(redirs []*syntax.Redirect) []Redirect {
 				one.Word = Word{Unknown: "replaced"} // zsh replaces the file that is named behind it
 			}
 		}
-		if duplicates := strings.HasSuffix(one.Op, "&"); duplicates && one.Value != nil {
-			if value := *one.Value; len(value) > 1 && value[0] == '-' { // bash closes and reads the rest as a word
-				refuse("syntax")
-			}
+		duplicates := strings.HasSuffix(one.Op, "&") && strings.HasPrefix(one.text(), "-") && len(one.text()) > 1
+		if duplicates || redir.Op == syntax.RdrIn && numbers.MatchString(one.text()) {
+			refuse("syntax") // bash closes and reads the rest as a word; zsh matches names of files by `<1-9>`
 		}
 		found = append(found, one)
 	}
