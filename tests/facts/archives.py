@@ -196,13 +196,27 @@ def pax(path: Path, comment: str) -> Path:
     return tar(path, (info, data))
 
 
-def raw_name(path: Path, name: bytes) -> Path:
-    """A tar with a member whose name is these bytes, checksum and all."""
-    header = bytearray(tarfile.TarInfo("x" * len(name)).tobuf(tarfile.USTAR_FORMAT))
-    header[: len(name)] = name
-    header[148:156] = b" " * 8
-    header[148:156] = b"%06o\0 " % sum(header)
-    return file(path, gzip.compress(bytes(header) + bytes(1024)))
+def header(path: Path, fields: dict[int, bytes], *before: bytes) -> Path:
+    """A tar with one file, whose header has these bytes at these places, and a checksum that fits."""
+    return file(path, gzip.compress(b"".join(before) + block("0", "a.txt", b"", fields) + bytes(1024)))
+
+
+def block(kind: str, name: str, data: bytes, fields: dict[int, bytes] | None = None) -> bytes:
+    """A member of a tar as its bytes."""
+    info, _ = member(name, data, type=kind.encode())
+    raw = bytearray(info.tobuf(tarfile.USTAR_FORMAT))
+    for at, value in (fields or {}).items():
+        raw[at : at + len(value)] = value
+    raw[148:156] = b" " * 8
+    raw[148:156] = b"%06o\0 " % sum(raw)
+    return bytes(raw) + data + bytes(-len(data) % 512)
+
+
+def zip_extra(path: Path, *fields: tuple[int, bytes]) -> Path:
+    """A zip with one file with these extra fields."""
+    info = zipfile.ZipInfo("a.txt")
+    info.extra = b"".join(struct.pack("<HH", kind, len(content)) + content for kind, content in fields)
+    return zip_members(path, (info, b"1"))
 
 
 def two_names(path: Path) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import re
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -20,6 +21,9 @@ CHUNK = 256 << 10
 
 LONGEST_NAME = 1_024
 """Characters of a member's path; the longest that common archivers write without trouble."""
+
+_ABSOLUTE = re.compile(r"/|[A-Za-z]:")
+"""Some readers remove a letter and a colon, as they do with `/`, and others do not."""
 
 _RATIO = 200
 _RATIO_FROM = 64 << 20
@@ -181,7 +185,7 @@ class Names:
     def file(self, raw: str) -> str:
         """The name of a file member in its only form: relative, `/` between parts, no `.` parts."""
         name = "/".join(self._parts(raw))
-        if not name or raw.endswith("/") or name in self._files or name in self._folders:
+        if not name or raw.endswith(("/", "/.")) or name in self._files or name in self._folders:
             raise self._refuse(raw, "occurs twice, or is both a file and a folder")
         self._files.add(name)
         self._add_folders(raw, name.split("/")[:-1])
@@ -210,7 +214,7 @@ class Names:
             raise self._refuse(raw, "has a name that is not UTF-8")
         if not raw.isprintable():
             raise self._refuse(raw, "has a name with line breaks, control or invisible characters")
-        if raw.startswith("/") or "\\" in raw:
+        if _ABSOLUTE.match(raw) or "\\" in raw:
             raise self._refuse(raw, "has an absolute name, or one with `\\`")
         parts = [part for part in raw.split("/") if part != "."]
         if ".." in parts:

@@ -36,13 +36,17 @@ _DESCRIPTORS = {
 """Data descriptors by their length: without or with a signature, with 4-byte or 8-byte sizes."""
 
 _LONGEST_COMMENT = 0xFFFF
-_ZIP64 = 1
+_ZIP64, _UNICODE_PATH, _OLD_UNIX = 1, 0x7075, 0x756E
+_UNICODE_PATH_START, _OLD_UNIX_MODE = 5, slice(4, 6)
+"""Behind a version and the checksum of the name in the header; behind a checksum."""
+
 _SEE_ZIP64, _SEE_ZIP64_SHORT = 0xFFFFFFFF, 0xFFFF
 _STORED, _DEFLATED = 0, 8
 _ENCRYPTED = 0x0001 | 0x0040 | 0x2000
 _DESCRIPTOR = 0x0008
 _PATCHED = 0x0020
 _UTF8 = 0x0800
+_SPECIAL = "is a link, a device or of another special kind"
 _PACK_AGAIN = "pack the folder again with an ordinary zip tool, without a password"
 
 
@@ -149,22 +153,30 @@ class ZipMembers:
         raw, extra = stream.read(name_length), stream.read(extra_length)
         if len(stream.read(comment)) != comment or len(raw) > 4 * LONGEST_NAME:
             raise self._refuse("the source bundle has a damaged central directory, or a name that is too long")
-        size, packed, at = self._large(extra, [size, packed, at])
+        size, packed, at = self._large(raw, extra, [size, packed, at])
         entry = _Entry(raw, flags, method, crc, packed, size, at, mode >> 16)
         if flags & (_ENCRYPTED | _PATCHED) or method not in {_STORED, _DEFLATED} or disk:
-            raise self._refuse_member(entry, "is encrypted, or packed in a way that is not supported")
+            raise self._refuse_member(entry.raw, "is encrypted, or packed in a way that is not supported")
         if not raw.isascii() and not flags & _UTF8:
-            raise self._refuse_member(entry, "has a name that is not marked as UTF-8")
+            raise self._refuse_member(entry.raw, "has a name that is not marked as UTF-8")
         return entry
 
-    def _large(self, extra: bytes, values: list[int]) -> list[int]:
-        """The values, replaced in order by those of the zip64 extra field."""
+    def _large(self, raw: bytes, extra: bytes, values: list[int]) -> list[int]:
+        """The values, replaced in order by those of the zip64 extra field.
+
+        Other extra fields state the name and the mode once more, for readers that prefer them to those of the header.
+        """
         large, at = b"", 0
         while len(extra) - at >= _EXTRA.size:
             kind, length = _EXTRA.unpack_from(extra, at)
             at += _EXTRA.size
+            content = extra[at : at + length]
+            if (kind == _ZIP64 and large) or (kind == _UNICODE_PATH and content[_UNICODE_PATH_START:] != raw):
+                raise self._refuse_member(raw, "is stated in two ways that disagree")
+            if kind == _OLD_UNIX and stat.S_ISLNK(int.from_bytes(content[_OLD_UNIX_MODE], "little")):
+                raise self._refuse_member(raw, _SPECIAL)
             if kind == _ZIP64:
-                large = extra[at : at + length]
+                large = content
             at += length
         for index, value in enumerate(values):
             if value == _SEE_ZIP64 and len(large) >= _LARGE.size:
@@ -177,27 +189,27 @@ class ZipMembers:
         mark, _, flags, method, _, _, crc, packed, size, name_length, extra_length = self._record(_LOCAL, entry.at)
         raw = self._pread(name_length, entry.at + _LOCAL.size)
         extra = self._pread(extra_length, entry.at + _LOCAL.size + name_length)
-        size, packed = self._large(extra, [size, packed])
+        size, packed = self._large(raw, extra, [size, packed])
         stated, here = (entry.crc, entry.packed, entry.size), (crc, packed, size)
         if flags & _DESCRIPTOR:  # then the header may be 0, and the true values follow the data
             here = (crc or entry.crc, packed or entry.packed, size or entry.size)
         central = (entry.raw, entry.flags, entry.method)
         if mark != b"PK\3\4" or (raw, flags, method) != central or here != stated:
-            raise self._refuse_member(entry, "is stated in two ways that disagree")
+            raise self._refuse_member(entry.raw, "is stated in two ways that disagree")
         start: int = entry.at + _LOCAL.size + name_length + extra_length
         after = start + entry.packed
         if flags & _DESCRIPTOR:
             layout = _DESCRIPTORS.get(next_start - after)
             if layout is None or self._record(layout, after) != stated:
-                raise self._refuse_member(entry, "is stated in two ways that disagree")
+                raise self._refuse_member(entry.raw, "is stated in two ways that disagree")
         elif next_start != after:
-            raise self._refuse_member(entry, "overlaps another, or is followed by hidden data")
+            raise self._refuse_member(entry.raw, "overlaps another, or is followed by hidden data")
         return start
 
     def _is_file(self, entry: _Entry) -> bool:
         folder = entry.raw.endswith(b"/")
         if stat.S_IFMT(entry.mode) not in {0, stat.S_IFDIR if folder else stat.S_IFREG} or (folder and entry.size):
-            raise self._refuse_member(entry, "is a link, a device or of another special kind")
+            raise self._refuse_member(entry.raw, _SPECIAL)
         return not folder
 
     def _unpacked(self, entry: _Entry, at: int) -> BinaryIO:
@@ -215,8 +227,8 @@ class ZipMembers:
     def _refuse(self, message: str) -> GatherError:
         return refusal(self._file, message, _PACK_AGAIN)
 
-    def _refuse_member(self, entry: _Entry, message: str) -> GatherError:
-        return self._refuse(f"the member `{printable(entry.name)}` {message}")
+    def _refuse_member(self, raw: bytes, message: str) -> GatherError:
+        return self._refuse(f"the member `{printable(raw.decode('utf-8', 'surrogateescape'))}` {message}")
 
 
 def _fits(tail: bytes, at: int) -> bool:
