@@ -105,6 +105,11 @@ class Program(Model):
         default=(),
         description="Options of `none` with which it shows only the names that its words match, even `..`: `ls -d`.",
     )
+    destination: bool = Field(
+        default=False,
+        description="Whether what is `before` the other command is where it connects to: a user and a host. Anything "
+        "else there, such as a URL, is a word that is not known.",
+    )
     links: bool = Field(
         default=False, description="Whether it can make links, after which `..` may be another folder than it seems."
     )

@@ -692,3 +692,25 @@ def test_a_secret_that_is_handed_to_a_program_is_seen(text: str) -> None:
 )
 def test_an_option_without_a_secret_passes_none(text: str) -> None:
     assert not hands_secret(text)
+
+
+@pytest.mark.parametrize(
+    ("word", "known"),
+    [
+        ("host", True),
+        ("ann@host.example", True),
+        ("ssh://ann@host.example:22", True),
+        ("::1", True),
+        ("ann@[::1]", True),
+        ("'https://a.example?@b.example'", False),
+        ("'a.example#@b.example'", False),
+        ("a.example/@b.example", False),
+        ("ssh://a.example/@b.example", False),
+        ("ann@a.example@b.example", False),
+        ("a.example%b.example", False),
+        ("$host", False),
+    ],
+)
+def test_what_ssh_connects_to_is_known_only_as_a_user_and_a_host(word: str, *, known: bool) -> None:
+    """`ssh https://a.example?@b.example` connects to `b.example`."""
+    assert (("word", "destination") not in named(f"ssh -4 {word} uptime")) == known

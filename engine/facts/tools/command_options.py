@@ -61,6 +61,9 @@ _STARTS = frozenset({*_SHELLS, "input_command", "input_text", "subcommand"})
 
 _NUMBER = re.compile(r"-[0-9]+")
 _VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=.*", re.DOTALL)
+_DESTINATION = re.compile(r"(?:ssh://)?(?:[\w.-]+@)?(?:[\w.-]+(?::[0-9]+)?|[0-9a-f:]+|\[[0-9a-f:]+\])", re.ASCII)
+"""A user and a host; programs read more than that differently, as in `https://a.example?@b.example`."""
+
 _BELOW = re.compile(r"(?!-)(?:\./)*[\w.@+-]+(?:/[\w.@+-]+)*/?")
 
 
@@ -446,6 +449,8 @@ class _Reader:
     def _command(self, index: int, operands: str) -> int:
         """The words of another command, behind what comes before it."""
         if self._operands <= self._row.get("before", 0):
+            if self._row.get("destination") and not _DESTINATION.fullmatch(self._words[index].value or ""):
+                self._part("word", "destination", index)
             return index + 1
         if operands in {"text", "input_text"}:
             return self._joined(index, f" {_UNKNOWN}" if operands == "input_text" else "")
