@@ -296,7 +296,7 @@ def test_a_word_may_be_a_host_with_an_origin(text: str, origin: str) -> None:
 @pytest.mark.parametrize(
     "text",
     ["evil", "EVIL", "evil:x", "evil::module", "user@evil", "@evil", "evil/x", "a_b.c", "v1.2", "1.5", "20261122",
-     "3.11", "evil:99999", "user:word@evil"],
+     "3.11", "evil:99999", "user:word@evil", "evil-.org"],
 )  # fmt: skip
 def test_a_word_may_be_a_host_that_no_rule_can_state(text: str) -> None:
     found = there(word_host(text))

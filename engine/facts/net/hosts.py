@@ -26,7 +26,7 @@ _QUAD = 3
 _WORD = re.compile(
     r"(?:[^/?#\\]*@)?(?P<host>\[[^\]]*\]|[^:@/?#\\]*)(?P<port>:[0-9]{1,5}(?=[/?#\\]|\Z))?(?P<rest>[:/?#\\][^{}<>|\"'\s]*)?"
 )
-_LABELS = re.compile(r"\w(?:[\w-]*\w)?(?:\.[\w-]+)*\.?")
+_LABELS = re.compile(r"\w[\w-]*(?:\.[\w-]+)*\.?")
 _PORT = re.compile(r":[0-9]{1,5}")
 
 _NOWHERE = IPv4Network("0.0.0.0/8")

@@ -41,13 +41,22 @@ _SYNTAX = frozenset(
     re.findall(
         r"\S+",
         "all and any array as between bigint bit by case char character check conflict cube decimal default "
-        "distinct else end escape except exists filter float from group having ilike in int integer intersect "
+        "distinct else escape except exists filter float from group having ilike in int integer intersect "
         "interval into is join key lateral like limit materialized not numeric offset on or order over "
-        "partition primary real recursive references returning rollup row select set sets some then "
+        "partition primary real references returning rollup row select set sets some then "
         "time timestamp timestamptz to union unique using values varchar varying when where window with",
     )
 )
 """Words before a parenthesis that are no functions."""
+
+_PLACES = {
+    "by": {"group", "order", "partition"},
+    "conflict": {"on"},
+    "key": {"foreign", "primary"},
+    "materialized": {"as", "not"},
+    "sets": {"grouping"},
+}
+"""Those of them that may be names of functions too: what is before them where they are none."""
 
 logging.getLogger("sqlglot").addHandler(logging.NullHandler())
 logging.getLogger("sqlglot").propagate = False  # it warns of what it does not parse
@@ -238,13 +247,17 @@ def _functions(tokens: list[_Token]) -> list[str]:
         if token != ("sign", "(") or number == 0:
             continue
         kind, text = tokens[number - 1]
-        if kind not in {"name", "quoted", "bracket"} or text.lower() in _SYNTAX:
+        if kind not in {"name", "quoted", "bracket"} or _is_syntax(text.lower(), tokens[max(0, number - 2)][1].lower()):
             continue
         name, at = _bare(text), number - 2
         while tokens[at] == ("sign", "."):
             name, at = f"{_bare(tokens[at - 1][1])}.{name}", at - 2
         found.append(name)
     return found
+
+
+def _is_syntax(word: str, before: str) -> bool:
+    return word in _SYNTAX and before != "." and before in _PLACES.get(word, (before,))
 
 
 def _bare(text: str) -> str:
