@@ -63,7 +63,7 @@ ABSENT: Any = Field(default=None, exclude_if=lambda value: value is None, json_s
 """The default of a field that is left out where it has no value."""
 
 
-def passing(check: Callable[[str], object], must: str = "have another form") -> AfterValidator:
+def passing(check: Callable[[str], object], must: str) -> AfterValidator:
     """Keeps a text for which the check raises no ValueError; the error says that the field `must` … ."""
 
     def checked(text: str) -> str:

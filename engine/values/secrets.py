@@ -5,14 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
-from engine.model import Model, passing
+from engine.model import Model
 from engine.secrets.forms import Form, least_length
 from engine.values.fields import Items, Word
 
 Start = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9 _.~/:=+-]{1,39}$")]
-Rest = Annotated[str, StringConstraints(max_length=200), passing(least_length)]
+
+
+def _in_grammar(pattern: str) -> str:
+    least_length(pattern)
+    return pattern
+
+
+Rest = Annotated[str, StringConstraints(max_length=200), AfterValidator(_in_grammar)]
 Program = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9 _-]{1,30}$")]
 Option = Annotated[str, StringConstraints(pattern=r"^-[A-Za-z-]{1,30}[ =]?(\*|[A-Za-z]{1,10}:\*|\*:\*)$")]
 
