@@ -97,7 +97,7 @@ def init(
     )
     _refuse_words(stated, values)
     with Waiting() as waiting:
-        started = start(folder, described, stated, partial(_is_admitted, values), _hashing(waiting))
+        started = start(folder, described, stated, partial(_is_admitted, values), _hashing(waiting), limits)
     write_file(target, _encoded(started.text))
     if license_ and described and described.license and described.license != license_:
         remark(f"engine: {described.file} states the license {printable(described.license)}; --license is not used")

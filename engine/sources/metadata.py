@@ -65,7 +65,7 @@ def found(folder: Path, limits: ReadLimits) -> Metadata | None:
         return _croissant(named_otherwise[0], limits)
     if (folder / CARD).is_file() and _front_matter(folder / CARD, limits) is not None:
         return _card(folder / CARD, limits)
-    stated = {file: read(folder / file, limits) for file in _PROJECT if (folder / file).is_file()}
+    stated = {file: read(folder / file, limits) for file in PROJECT if (folder / file).is_file()}
     labels = {file: one.license for file, one in stated.items() if one.license is not None}
     return Metadata(", ".join(labels), license=_all([*labels.values()])) if labels else None
 
@@ -187,7 +187,7 @@ def _table(document: dict[str, Any], *names: str) -> dict[str, Any]:
     return document
 
 
-_PROJECT: dict[str, Callable[[Path, ReadLimits], Metadata]] = {
+PROJECT: dict[str, Callable[[Path, ReadLimits], Metadata]] = {
     "pyproject.toml": _python_project,
     "package.json": _node_package,
     "Cargo.toml": _rust_package,
@@ -198,7 +198,7 @@ _READERS: dict[str, Callable[[Path, ReadLimits], Metadata]] = {
     CARD: _card,
     CROISSANT: _croissant,
     DATA_PACKAGE: _data_package,
-    **_PROJECT,
+    **PROJECT,
 }
 
 

@@ -15,8 +15,9 @@ from engine.documents.files import open_beneath, opened_folder, printable, unrea
 from engine.errors import GatherError, reason_of
 from engine.facts.archives.source_bundle import MOST_RECORDS
 from engine.facts.net.urls import url_facts
+from engine.settings import ReadLimits
 from engine.sources.document import NewRecord, Statements, written
-from engine.sources.metadata import Metadata, Resource
+from engine.sources.metadata import PROJECT, Metadata, Resource, read
 
 _MEDIA_TYPES = {
     ".jsonl": "application/jsonl",
@@ -37,6 +38,10 @@ _LICENSE_TEXT = re.compile(
     r"(?:(?:un)?licen[cs]e|copying)(?:-[\w.+-]+)?(?:\.(?:lesser|txt|md|rst|html))?", re.IGNORECASE
 )
 """Names of files with the text of a license."""
+
+_TAG = re.compile(rb"SPDX-License-Identifier:[ \t]*([\w.+() -]{1,200})")
+_TAG_WITHIN = 4_096
+"""Bytes at the beginning of a file that may have a tag (SPDX 2.3, annex E)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,7 @@ def start(
     stated: Statements,
     beside: Callable[[str], bool],
     progress: Callable[[int, int], None],
+    limits: ReadLimits,
 ) -> Started:
     """Describe the files below a folder as a source bundle, except the paths allowed `beside` its content.
 
@@ -86,11 +92,12 @@ def start(
         )
     ids: set[str] = set()
     records = []
-    others = _other_licenses(folder, paths, remarks)
+    common = (described and described.license) or stated.license
+    others = (*_other_texts(folder, paths, remarks), *_other_packages(folder, paths, common, limits, remarks))
     for number, (path, resource) in enumerate(_matched(paths, described, remarks)):
         progress(number, len(paths))
-        common = None if path.startswith(others) else (described and described.license) or stated.license
-        records.append(_record(folder, path, resource, described, common, ids, remarks))
+        general = None if path.startswith(others) else common
+        records.append(_record(folder, path, resource, described, general, ids, remarks))
     remarks += _absent(paths, described)
     name = as_id(described.name if described and described.name else folder.resolve().name)
     return Started(written(name, name, records, stated), len(records), tuple(remarks))
@@ -112,7 +119,7 @@ def _content(folder: Path, below: str, beside: Callable[[str], bool], remarks: l
                 yield path
 
 
-def _other_licenses(folder: Path, paths: list[str], remarks: list[str]) -> tuple[str, ...]:
+def _other_texts(folder: Path, paths: list[str], remarks: list[str]) -> tuple[str, ...]:
     """The folders below with a license text that is not also at the top, as submodules and copies of libraries have."""
     top = {file_hash(folder, path.name) for path in folder.iterdir() if _is_license_text(path)}
     texts = [path for path in paths if "/" in path and _is_license_text(folder / path)]
@@ -122,6 +129,39 @@ def _other_licenses(folder: Path, paths: list[str], remarks: list[str]) -> tuple
         for path in different
     )
     return tuple(f"{path.rpartition('/')[0]}/" for path in different)
+
+
+def _other_packages(
+    folder: Path, paths: list[str], common: str | None, limits: ReadLimits, remarks: list[str]
+) -> Iterator[str]:
+    """The folders below with a package that states another license than the common one, or cannot be read."""
+    for path in paths if common is not None else ():
+        below, _, name = path.rpartition("/")
+        if not below or name not in PROJECT:
+            continue
+        try:
+            license_ = read(folder / path, limits).license
+            other = license_ is not None and not _same(license_, common) and f"states {printable(license_)}"
+        except GatherError as error:
+            other = f"cannot be read: {error.message}"
+        if other:
+            remarks.append(f"{printable(path)}: it {other}; state the license of the files in its folder")
+            yield f"{below}/"
+
+
+def _same(one: str, other: str | None) -> bool:
+    """Whether two expressions have the same words, in any order."""
+    return other is not None and sorted(one.lower().split()) == sorted(other.lower().split())
+
+
+def _tag(folder: Path, path: str) -> str | None:
+    """The license that a line of the file states for it."""
+    try:
+        with opened_folder(folder) as root, open_beneath(root, path) as file:
+            match = _TAG.search(file.read(_TAG_WITHIN))
+    except OSError as error:
+        raise unreadable(path, error) from error
+    return None if match is None else match[1].decode("ascii", "replace").strip(" -")
 
 
 def _is_license_text(path: Path) -> bool:
@@ -174,6 +214,9 @@ def _record(
                 f"{printable(path)}: {printable(resource.url)} is not an https URL in canonical form; correct it"
             )
     license_ = resource.license or common if found else None
+    if license_ is not None and (tag := _tag(folder, path)) and not _same(tag, license_):
+        remarks.append(f"{printable(path)}: a line of it states {printable(tag)}; state its license")
+        license_ = None
     return NewRecord(
         _unique(as_id(path), ids), path, sha256, resource.media_type or _media_type(path), license_, url, host
     )

@@ -100,7 +100,14 @@ def test_the_document_states_what_metadata_and_a_person_do(
     (folder / "link.csv").symlink_to("b.csv")
     os.mkfifo(folder / "pipe")
     statements = Statements(now="2026-11-21T00:00:00Z", license="ISC", **stated)
-    done = start(folder, found(folder, ReadLimits()), statements, ["datapackage.json"].__contains__, lambda *_: None)
+    done = start(
+        folder,
+        found(folder, ReadLimits()),
+        statements,
+        ["datapackage.json"].__contains__,
+        lambda *_: None,
+        ReadLimits(),
+    )
     assert (done.records, done.open) == (6, stated != COMPLETE)
     assert "\n".join([done.text, *done.remarks]) == snapshot
 
@@ -122,7 +129,7 @@ def test_what_metadata_states_of_a_file_is_not_taken_for_another_of_its_name(
     folder = files(tmp_path / "f", dict.fromkeys(there, b"1"))
     stated = [Resource(path, media_type=f"text/x-{number}", license="MIT") for number, path in enumerate(resources)]
     metadata = Metadata("m", None, "CC-BY-NC-4.0", (*stated, *stated))
-    done = start(folder, metadata, Statements(now=""), lambda _: False, lambda *_: None)
+    done = start(folder, metadata, Statements(now=""), lambda _: False, lambda *_: None, ReadLimits())
     others = [path for path in there if path not in described]
     assert [done.text.count(f"\n    license: {one}") for one in ("MIT", "CC-BY-NC-4.0")] == [len(described), 0]
     assert [one.partition(":")[0] for one in done.remarks] == others
@@ -146,7 +153,7 @@ def test_a_folder_may_have_as_many_files_as_a_source_bundle_has_records(
     folder = files(tmp_path / "f", {"a": b"1", "b/c": b"2"})
 
     def begin() -> Started:
-        return start(folder, None, Statements(now=""), lambda _: False, lambda *_: None)
+        return start(folder, None, Statements(now=""), lambda _: False, lambda *_: None, ReadLimits())
 
     assert begin().records == 2
     files(folder, {"b/d": b"3"})
@@ -330,6 +337,31 @@ def test_files_below_another_license_text_do_not_get_the_license_of_the_project(
         ("vendored.c", "MIT"),
     ]
     assert command("check", folder).code == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "remark"),
+    [
+        (
+            "vendor/package.json",
+            b'{"license": "GPL-3.0-only"}',
+            "it states GPL-3.0-only; state the license of the files",
+        ),
+        ("vendor/Cargo.toml", b'[package]\nlicense = "MPL-2.0"\n', "it states MPL-2.0; state the license of the files"),
+        ("vendor/package.json", b"{", "it cannot be read: the document is not JSON"),
+        ("vendor/a.c", b"/* SPDX-License-Identifier: GPL-2.0-only */\n", "a line of it states GPL-2.0-only; state its"),
+    ],
+)
+def test_a_file_or_package_that_states_another_license_does_not_get_that_of_the_project(
+    path: str, text: bytes, remark: str, command: Command, tmp_path: Path
+) -> None:
+    same = {"own/package.json": b'{"license": "mit"}', "own/b.c": b"// SPDX-License-Identifier: MIT\n", "own/c.c": b"1"}
+    folder = files(tmp_path / "project", {**same, "vendor/a.c": b"1", path: text})
+    done = command("source", "init", folder, *OWN, "--license", "MIT")
+    assert f"engine: {path}: {remark}" in done.stderr
+    document = (folder / "bundle.yaml").read_text(encoding="utf-8")
+    stated = dict(re.findall(r"path: (\S+)\n(?:    .*\n)*?    (?:# )?license: (\S+)", document))
+    assert {of for of, license_ in stated.items() if license_ != "MIT"} == {path, "vendor/a.c"}
 
 
 def test_files_that_may_name_the_license_are_named(command: Command, tmp_path: Path) -> None:
