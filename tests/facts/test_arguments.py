@@ -354,6 +354,12 @@ def test_the_target_of_a_link_that_only_root_can_change_is_a_path_too(leads: dic
     assert [(one.path, one.links) for one in facts.paths] == found
 
 
+def test_a_link_below_itself_is_followed_as_often_as_the_system_would() -> None:
+    leads = lambda path: Lead("linked", f"{path}/a", kept=True)  # noqa: E731
+    found = [one.links for one in walk({"path": "/a"}, TYPES, "/work", FORMS, leads, ROWS).paths]
+    assert found == ["followed"] * walking.MOST_LINKS + ["linked"]
+
+
 # covers: B10
 @pytest.mark.parametrize(
     ("arguments", "commands"),

@@ -414,12 +414,13 @@ class _Walk(Walked):
                 )
             )
 
-    def _path(self, text: str, at: _At) -> None:
+    def _path(self, text: str, at: _At, links: int = 0) -> None:
+        """List a path, and what a link on it leads to if it counts as `followed`; `links` were followed before."""
         here = text in {".", "./"} and self._cwd is not None
         facts = path_facts(cast("str", self._cwd) if here else _HERE.sub("", text), self._cwd)
         name, path = self._id("paths", at), facts.path
         found = Lead("unknown") if path is None else self._lead(path)
-        target = found.path if found.kept and facts.below is None else None
+        target = found.path if found.kept and facts.below is None and links < MOST_LINKS else None
         self.paths.append(
             FoundPath(
                 id=name,
@@ -432,7 +433,7 @@ class _Walk(Walked):
             )
         )
         if target is not None and all(target != listed.path for listed in self.paths):
-            self._path(target, at)
+            self._path(target, at, links + 1)
 
     def _lead(self, path: str) -> Lead:
         if path not in self._leads:
