@@ -261,7 +261,7 @@ def test_an_unreadable_command_is_refused_with_its_reason(text: Any, reason: str
         ("declare -n r=x", {("option", "-n"), ("variable", "r")}),
         ("CI=1 ls", {("variable", "CI")}),
         ("eval ls", {("code", "eval")}), ("source f", {("code", "source")}), (". f", {("code", ".")}),
-        ("command ls", {("code", "command")}),
+        ("command ls", {("code", "command")}), ("pushd a", {("code", "pushd")}),
         ("command -v ls", {("option", "-v")}), ("command -pV ls", {("option", "-p"), ("option", "-V")}),
         ("hash -p a b", {("option", "-p")}),
         ("cmake -DBUILD_TESTING=ON -DX=1", {("option", "-DBUILD_TESTING"), ("option", "-D"), ("option", "-X")}),

@@ -24,7 +24,7 @@ Kind = Literal["option", "variable", "word", "pattern", "script", "subcommand", 
 _CODE = frozenset(
     (
         *(".", "alias", "bind", "builtin", "command", "compgen", "complete", "coproc", "enable", "eval", "exec"),
-        *("mapfile", "readarray", "shopt", "source", "trap", "unalias"),
+        *("mapfile", "popd", "pushd", "readarray", "shopt", "source", "trap", "unalias"),
     )
 )
 """Built-ins of shells that carry out their words, or change what later words mean."""
