@@ -40,8 +40,9 @@ _LICENSE_TEXT = re.compile(
 """Names of files with the text of a license."""
 
 _TAG = re.compile(rb"SPDX-License-Identifier:[ \t]*([\w.+() -]{1,200})")
+_OR = re.compile(r"\s+or\s+")
 _TAG_WITHIN = 4_096
-"""Bytes at the beginning of a file that may have a tag (SPDX 2.3, annex E)."""
+"""Bytes at the beginning of a file that may have tags (SPDX 2.3, annex E)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +136,9 @@ def _other_packages(
     folder: Path, paths: list[str], common: str | None, limits: ReadLimits, remarks: list[str]
 ) -> Iterator[str]:
     """The folders below with a package that states another license than the common one, or cannot be read."""
-    for path in paths if common is not None else ():
+    for path in paths:
         below, _, name = path.rpartition("/")
-        if not below or name not in PROJECT:
+        if common is None or not below or name not in PROJECT:
             continue
         try:
             license_ = read(folder / path, limits).license
@@ -149,19 +150,20 @@ def _other_packages(
             yield f"{below}/"
 
 
-def _same(one: str, other: str | None) -> bool:
-    """Whether two expressions have the same words, in any order."""
-    return other is not None and sorted(one.lower().split()) == sorted(other.lower().split())
+def _same(one: str, other: str) -> bool:
+    """Whether two labels have the same alternatives, in any order."""
+    first, second = (sorted(_OR.split(label.lower())) for label in (one, other))
+    return first == second
 
 
-def _tag(folder: Path, path: str) -> str | None:
-    """The license that a line of the file states for it."""
+def _tags(folder: Path, path: str) -> list[str]:
+    """The licenses that lines of a file state for it."""
     try:
         with opened_folder(folder) as root, open_beneath(root, path) as file:
-            match = _TAG.search(file.read(_TAG_WITHIN))
+            found = _TAG.findall(file.read(_TAG_WITHIN))
     except OSError as error:
         raise unreadable(path, error) from error
-    return None if match is None else match[1].decode("ascii", "replace").strip(" -")
+    return [tag.decode("ascii", "replace").strip(" -") for tag in found]
 
 
 def _is_license_text(path: Path) -> bool:
@@ -214,8 +216,8 @@ def _record(
                 f"{printable(path)}: {printable(resource.url)} is not an https URL in canonical form; correct it"
             )
     license_ = resource.license or common if found else None
-    if license_ is not None and (tag := _tag(folder, path)) and not _same(tag, license_):
-        remarks.append(f"{printable(path)}: a line of it states {printable(tag)}; state its license")
+    if license_ is not None and (other := [tag for tag in _tags(folder, path) if not _same(tag, license_)]):
+        remarks.append(f"{printable(path)}: a line of it states {printable(other[0])}; state its license")
         license_ = None
     return NewRecord(
         _unique(as_id(path), ids), path, sha256, resource.media_type or _media_type(path), license_, url, host

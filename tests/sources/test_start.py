@@ -350,6 +350,11 @@ def test_files_below_another_license_text_do_not_get_the_license_of_the_project(
         ("vendor/Cargo.toml", b'[package]\nlicense = "MPL-2.0"\n', "it states MPL-2.0; state the license of the files"),
         ("vendor/package.json", b"{", "it cannot be read: the document is not JSON"),
         ("vendor/a.c", b"/* SPDX-License-Identifier: GPL-2.0-only */\n", "a line of it states GPL-2.0-only; state its"),
+        (
+            "vendor/a.c",
+            b"<!-- SPDX-License-Identifier: MIT -->\nSPDX-License-Identifier: 0BSD",
+            "a line of it states 0BSD;",
+        ),
     ],
 )
 def test_a_file_or_package_that_states_another_license_does_not_get_that_of_the_project(

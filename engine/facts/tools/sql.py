@@ -52,7 +52,7 @@ _SYNTAX = frozenset(
 _PLACES = {
     "by": {"group", "order", "partition"},
     "conflict": {"on"},
-    "key": {"foreign", "primary"},
+    "key": {"foreign", "primary", "unique"},
     "materialized": {"as", "not"},
     "sets": {"grouping"},
 }
