@@ -124,9 +124,9 @@ command_inspected(command) if {
 #   each: commands
 #   empty: allowed
 #   facts: {reason: refused}
-#   remedy: Write the name of each program as it is, and commands that shells accept and read alike, of at most 64 KiB and
-#     without a comment that ends with a backslash; if the reason is `parser_missing` or `parser_failed`, reinstall the
-#     engine and run `engine doctor`
+#   remedy: Write the name of each program as it is, and commands that shells accept and read alike, of at most 64 KiB
+#     and without a comment that ends with a backslash; if the reason is `parser_missing` or `parser_failed`, reinstall
+#     the engine and run `engine doctor`
 #   proof: the lists of what it may touch are present, and empty if no word could be a path
 #   after: [tool_unknown]
 # labels:
