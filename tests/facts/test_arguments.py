@@ -765,6 +765,8 @@ def test_sql_is_understood_up_to_its_bounds(most: str) -> None:
         ("SELECT 1 FROM a GROUP BY GROUPING SETS ((x), ()) ORDER BY (x)", ()),
         ("WITH b AS MATERIALIZED (SELECT 1), c AS NOT MATERIALIZED (SELECT 2) SELECT 3 FROM b, c", ()),
         ("INSERT INTO a (x) VALUES (1) ON CONFLICT (x) DO NOTHING", ()),
+        ("INSERT INTO sets (x) VALUES (sets(1))", ("sets",)),
+        ("CREATE TABLE sets (x int, PRIMARY KEY (x))", ()),
         ("CREATE TABLE a (x int, PRIMARY KEY (x), FOREIGN KEY (x) REFERENCES b (x))", ()),
         ("SELECT a.x, (a.x), 1.5, (SELECT y FROM a LIMIT 1) FROM a", ()),
         ("SELECT (a.*) FROM public.a WHERE (x) = $1", ()),

@@ -157,7 +157,7 @@ def _facts(statements: list[exp.Expr], tokens: list[_Token], dialect: Dialect) -
                 kinds["create" if isinstance(node, exp.Into) and dialect == "postgres" else "other"] = None
             if isinstance(node, exp.Schema | exp.TableAlias) and node.expressions + (node.args.get("columns") or []):
                 name = ".".join(part.name.lower() for part in getattr(node.this, "parts", [node.this]))
-                listed[name] += name not in _SYNTAX
+                listed[name] += name not in _SYNTAX or name in _PLACES
             if isinstance(node, exp.Table) and (table := _table(node, dialect)) is not None:
                 tables[table] = None
     functions = Counter(_functions(tokens)) - listed  # a list of columns stands behind its name once
